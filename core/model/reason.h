@@ -1,0 +1,71 @@
+#pragma once
+// Why a job waits, as data: a code with the numbers that decided. Made by the planner, shown by
+// every listing. docs/SCHEDULING.md "Why a job waits" has the precedence.
+#include <cstdint>
+#include <string>
+
+#include "core/base/amount.h"
+#include "core/base/ids.h"
+#include "core/base/time.h"
+
+namespace gpuq {
+
+struct PolicyTables;
+
+enum class ReasonCode : std::uint8_t {
+  kNone = 0,  ///< Not waiting, or no pass has looked yet.
+  kDependency,
+  kHeldByUser,
+  kRetryBackoff,
+  kArrayLimit,
+  kEnvironmentDisabled,
+  kServiceEnvironmentMaxResource,
+  kQuotaManagementLimitExceeded,
+  kNoNodeFits,
+  kWaitingForPreemptedCapacity,
+  kHeldForHead,
+  kProtectedByMinRuntime,
+  kShareFull,
+  kNotPreemptibleLimit,
+  kNoIdleToBorrow,
+  kPoolFull,
+  kNodesFragmented,
+  kTopology,
+  kBehindInShare,
+};
+
+/// "SHARE_FULL", "MISCONFIGURATION:NO_NODE_FITS", ...; "" for kNone.
+const char* to_string(ReasonCode code);
+constexpr bool is_misconfiguration(ReasonCode code) {
+  return code == ReasonCode::kServiceEnvironmentMaxResource ||
+         code == ReasonCode::kQuotaManagementLimitExceeded || code == ReasonCode::kNoNodeFits;
+}
+/// The groups that turn into BEHIND_IN_SHARE for all but the first job that has them.
+constexpr bool is_quota_or_placement(ReasonCode code) {
+  return code >= ReasonCode::kShareFull && code <= ReasonCode::kTopology;
+}
+
+/// A reason with its numbers; a field that its code does not use is zero.
+struct Reason {
+  ReasonCode code = ReasonCode::kNone;
+  std::uint8_t variant = 0;  ///< Which text, where a code has several.
+  UnitId unit;
+  Amount demand;
+  Amount held;      ///< Of the share, as the failed test saw it.
+  Amount cap;
+  Amount ceiling;
+  Amount free;
+  Amount reserved;  ///< By other shares of strategy RESERVE.
+  Amount lendable;
+  Amount limit;     ///< The bound that a MISCONFIGURATION exceeds.
+  std::int32_t instances_needed = 0;
+  std::int32_t instances_fitting = 0;
+  JobId other;      ///< The job in front, or the first victim's job.
+  std::int32_t victims = 0;
+  bool operator==(const Reason&) const = default;
+};
+
+/// One sentence with numbers and names, e.g. "share research is full: holds 40 of 40 a100, ...".
+std::string reason_text(const Reason& reason, const PolicyTables& policy);
+
+}  // namespace gpuq

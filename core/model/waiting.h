@@ -1,0 +1,35 @@
+#pragma once
+// The waiting jobs of one share, grouped by class, so that a pass looks at groups and never at every
+// job. Kept by the state, read by the planner. Values.
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <set>
+
+#include "core/model/job.h"
+#include "core/model/reason.h"
+
+namespace gpuq {
+
+/// O1: priority high first, then created_at, then submit sequence.
+struct WaitKey {
+  std::int32_t negated_priority = 0;
+  Time created_at{};
+  JobId id;
+  auto operator<=>(const WaitKey&) const = default;
+};
+
+inline WaitKey wait_key(const Job& job) { return {-job.priority, job.created_at, job.id}; }
+
+struct WaitGroup {
+  std::set<WaitKey> jobs;  ///< RUNNABLE, without a booking.
+  Reason reason;           ///< Of the first job, from the last pass that looked.
+};
+
+struct WaitingShare {
+  std::map<ClassId, WaitGroup> groups;  ///< No empty ones.
+  std::set<WaitKey> booked;             ///< RUNNABLE with a booking.
+  std::int64_t count = 0;               ///< Jobs in groups and booked.
+};
+
+}  // namespace gpuq

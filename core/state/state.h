@@ -1,0 +1,149 @@
+#pragma once
+// State: everything the server knows, with its indexes. A value: ids, no pointers between records;
+// clone() copies it. Owned by the engine, used on its thread. Changed only by apply(event); every other
+// member reads. sanity_check() holds after every event.
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/base/result.h"
+#include "core/model/ledger.h"
+#include "core/model/rows.h"
+#include "core/model/view.h"
+#include "core/model/waiting.h"
+
+namespace gpuq {
+
+/// Keys of the records that events touched since take_touched().
+struct Touched {
+  std::set<ClassId> classes;
+  std::set<JobId> jobs;
+  std::set<AttemptId> attempts;
+  std::set<JobId> bookings;
+  std::set<PreemptionId> preemptions;
+  std::set<NodeId> nodes;
+  std::set<std::string> tokens;
+  std::vector<PutSpec> specs;
+  std::vector<JobId> archived;
+  bool policy = false;
+};
+
+class State final : public StateView {
+ public:
+  State();
+  /// Builds the state that `stored` describes, indexes and all. kDataLoss when it contradicts itself
+  /// (a booking without its job, two uses of one device, ...); the message names the record.
+  static Result<State> from_stored(StoredState stored);
+  /// The inverse: what a store holding exactly this state would load.
+  [[nodiscard]] StoredState to_stored() const;
+  [[nodiscard]] State clone() const { return *this; }
+
+  /// Applies the event's changes in order. The event is right: the engine validated before.
+  void apply(const Event& event);
+  /// Stores the planner's reasons; derived, not durable.
+  void set_reasons(const std::vector<GroupReason>& reasons);
+
+  // StateView
+  [[nodiscard]] const PolicyTables& policy() const override { return policy_; }
+  [[nodiscard]] const std::vector<Node>& nodes() const override { return nodes_; }
+  [[nodiscard]] const Job& job(JobId id) const override;
+  [[nodiscard]] const JobClass& job_class(ClassId id) const override;
+  [[nodiscard]] const Attempt& attempt(AttemptId id) const override;
+  [[nodiscard]] const WaitingShare& waiting(ShareId share) const override;
+  [[nodiscard]] const std::map<JobId, Booking>& bookings() const override { return bookings_; }
+  [[nodiscard]] Ledger& scratch() const override { return ledger_; }
+  [[nodiscard]] std::uint64_t version() const override { return version_; }
+
+  [[nodiscard]] const Job* find_job(JobId id) const;
+  [[nodiscard]] const Attempt* find_attempt(AttemptId id) const;
+  [[nodiscard]] const Node* find_node(const std::string& name) const;
+  [[nodiscard]] const Booking* find_booking(JobId id) const;
+  [[nodiscard]] const TokenRecord* find_token(const std::string& key) const;
+  /// The class equal to `wanted` (ids aside), or null.
+  [[nodiscard]] const JobClass* find_class(const JobClass& wanted) const;
+  /// All attempts in memory of `job`, by number.
+  [[nodiscard]] std::vector<const Attempt*> attempts_of(JobId job) const;
+  /// All preemption records in memory of `job`, oldest first.
+  [[nodiscard]] std::vector<const Preemption*> preemptions_of(JobId job) const;
+  /// All jobs in memory by id; ended ones stay until archived.
+  [[nodiscard]] const std::map<JobId, Job>& jobs() const { return jobs_; }
+  [[nodiscard]] const std::map<AttemptId, Attempt>& attempts() const { return attempts_; }
+  [[nodiscard]] const std::map<PreemptionId, Preemption>& preemptions() const {
+    return preemptions_;
+  }
+  [[nodiscard]] const std::map<std::string, TokenRecord>& tokens() const { return tokens_; }
+  [[nodiscard]] const std::set<AttemptId>& live_attempts() const { return live_attempts_; }
+  /// Live attempts being stopped, ordered by when the server's patience ends.
+  [[nodiscard]] const std::set<JobId>& ended_jobs() const { return ended_jobs_; }
+  /// Exactly one typed reason for every waiting job (section "Why a job waits"); O(log n).
+  [[nodiscard]] Reason reason_of(JobId id) const;
+  [[nodiscard]] const Counters& counters() const { return counters_; }
+  Counters& mutable_counters() { return counters_; }
+  [[nodiscard]] const Ledger& ledger() const { return ledger_; }
+  [[nodiscard]] StoreIdentity& identity() { return identity_; }
+  [[nodiscard]] const StoreIdentity& identity() const { return identity_; }
+  [[nodiscard]] Time last_time() const { return last_time_; }
+  void set_last_time(Time time) { last_time_ = time; }
+
+  /// Records touched since the last call, as final values for the store.
+  RowChanges take_changes();
+
+  /// Checks indexes against records and invariants 1, 2, 3, 7 of docs/SCHEDULING.md; an empty string
+  /// when all holds, else the first fault.
+  [[nodiscard]] std::string sanity_check() const;
+
+ private:
+  void put(const PutClass& change);
+  void put(const DropClass& change);
+  void put(const PutJob& change);
+  void put(const PutSpec& change);
+  void put(const PutAttempt& change);
+  void put(const PutBooking& change);
+  void put(const DropBooking& change);
+  void put(const PutPreemption& change);
+  void put(const PutNode& change);
+  void put(const DropNode& change);
+  void put(const PutPolicy& change);
+  void put(const PutToken& change);
+  void put(const DropToken& change);
+  void put(const ArchiveJob& change);
+  void index_job(const Job& job);
+  void unindex_job(const Job& job);
+  void hold(const Attempt& attempt);
+  void rebuild_ledger();
+  [[nodiscard]] Holding holding_of(const Attempt& attempt) const;
+  [[nodiscard]] Holding holding_of(const Booking& booking) const;
+
+  StoreIdentity identity_;
+  Time last_time_{};
+  Counters counters_;
+  PolicyTables policy_;
+  std::vector<Node> nodes_;  ///< By id; dropped nodes leave a gap in ids.
+  std::map<ClassId, JobClass> classes_;
+  std::map<JobId, Job> jobs_;
+  std::map<AttemptId, Attempt> attempts_;
+  std::map<JobId, Booking> bookings_;
+  std::map<PreemptionId, Preemption> preemptions_;
+  std::map<std::string, TokenRecord> tokens_;
+
+  struct ClassLess {
+    bool operator()(const JobClass& a, const JobClass& b) const { return a.before(b); }
+  };
+  std::map<JobClass, ClassId, ClassLess> class_index_;
+  std::map<ClassId, std::int64_t> class_refs_;
+  std::map<ShareId, WaitingShare> waiting_;
+  std::map<JobId, std::vector<AttemptId>> job_attempts_;
+  std::map<JobId, std::vector<PreemptionId>> job_preemptions_;
+  std::map<std::string, NodeId> node_names_;
+  std::set<AttemptId> live_attempts_;
+  std::set<JobId> ended_jobs_;
+  mutable Ledger ledger_;  ///< Scratch for passes: they restore it exactly (docs/decisions/0003).
+  std::uint64_t version_ = 1;
+  Touched touched_;
+};
+
+}  // namespace gpuq
