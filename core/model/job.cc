@@ -1,0 +1,108 @@
+#include "core/model/job.h"
+
+#include <tuple>
+
+namespace gpuq {
+
+namespace {
+
+auto class_key(const JobClass& c) {
+  return std::tie(c.units, c.instances, c.cpus, c.memory_mib, c.timeout, c.grace, c.preemptible,
+                  c.exit_zero_after_stop_succeeds, c.preemption_retries, c.max_attempts,
+                  c.exit_rules);
+}
+
+}  // namespace
+
+bool JobClass::same_as(const JobClass& other) const { return class_key(*this) == class_key(other); }
+bool JobClass::before(const JobClass& other) const { return class_key(*this) < class_key(other); }
+
+const char* to_string(JobState state) {
+  switch (state) {
+    case JobState::kSubmitted:
+      return "SUBMITTED";
+    case JobState::kPending:
+      return "PENDING";
+    case JobState::kRunnable:
+      return "RUNNABLE";
+    case JobState::kScheduled:
+      return "SCHEDULED";
+    case JobState::kStarting:
+      return "STARTING";
+    case JobState::kRunning:
+      return "RUNNING";
+    case JobState::kSucceeded:
+      return "SUCCEEDED";
+    case JobState::kFailed:
+      return "FAILED";
+  }
+  return "UNKNOWN";
+}
+
+const char* to_string(InstanceState state) {
+  switch (state) {
+    case InstanceState::kSent:
+      return "SENT";
+    case InstanceState::kStarting:
+      return "STARTING";
+    case InstanceState::kPrepared:
+      return "PREPARED";
+    case InstanceState::kRunning:
+      return "RUNNING";
+    case InstanceState::kExited:
+      return "EXITED";
+  }
+  return "UNKNOWN";
+}
+
+const char* to_string(StopCause cause) {
+  switch (cause) {
+    case StopCause::kNone:
+      return "NONE";
+    case StopCause::kPreempted:
+      return "PREEMPTED";
+    case StopCause::kTerminated:
+      return "TERMINATED";
+    case StopCause::kTimeout:
+      return "TIMEOUT";
+    case StopCause::kNodeDrain:
+      return "NODE_DRAIN";
+    case StopCause::kGangMember:
+      return "GANG_MEMBER";
+  }
+  return "UNKNOWN";
+}
+
+const char* to_string(AttemptOutcome outcome) {
+  switch (outcome) {
+    case AttemptOutcome::kNone:
+      return "NONE";
+    case AttemptOutcome::kSucceeded:
+      return "SUCCEEDED";
+    case AttemptOutcome::kFailed:
+      return "FAILED";
+    case AttemptOutcome::kStartFailed:
+      return "START_FAILED";
+    case AttemptOutcome::kPreempted:
+      return "PREEMPTED";
+    case AttemptOutcome::kTerminated:
+      return "TERMINATED";
+    case AttemptOutcome::kTimedOut:
+      return "TIMED_OUT";
+    case AttemptOutcome::kLost:
+      return "LOST";
+  }
+  return "UNKNOWN";
+}
+
+const char* to_string(PreemptRule rule) {
+  switch (rule) {
+    case PreemptRule::kCrossShare:
+      return "CROSS_SHARE";
+    case PreemptRule::kInShare:
+      return "IN_SHARE";
+  }
+  return "UNKNOWN";
+}
+
+}  // namespace gpuq
