@@ -20,6 +20,7 @@ if(GPUQ_MOLD)
   add_link_options(-fuse-ld=mold)
 endif()
 
+set(GPUQ_OPTIMIZE "" CACHE STRING "Optimisation and debug flags of our own code, e.g. -O1;-g1")
 set(GPUQ_WARNINGS -Wall -Wextra -Wconversion -Wshadow -Werror)
 set(GPUQ_SANITIZE_FLAGS "")
 if(GPUQ_SANITIZE)
@@ -33,11 +34,12 @@ endif()
 
 # Flags of a target whose sources we wrote.
 function(gpuq_own_flags target)
-  target_compile_options(${target} PRIVATE ${GPUQ_WARNINGS} ${GPUQ_SANITIZE_FLAGS})
+  target_compile_options(${target} PRIVATE ${GPUQ_WARNINGS} ${GPUQ_OPTIMIZE} ${GPUQ_SANITIZE_FLAGS})
   target_compile_definitions(${target} PRIVATE $<$<NOT:$<CONFIG:Release>>:_GLIBCXX_ASSERTIONS>)
 endfunction()
 
-# Generated code: one set of flags whatever the preset, so that it is compiled once.
+# Generated code: one set of flags in every preset but release, so that it is compiled once (a
+# preset's own flags are in GPUQ_OPTIMIZE and do not reach it).
 function(gpuq_generated_flags target)
   target_compile_options(${target} PRIVATE -w -g0 -O1)
 endfunction()
