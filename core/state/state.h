@@ -12,6 +12,7 @@
 
 #include "core/base/result.h"
 #include "core/model/ledger.h"
+#include "core/model/plan.h"
 #include "core/model/rows.h"
 #include "core/model/view.h"
 #include "core/model/waiting.h"

@@ -1,0 +1,35 @@
+#pragma once
+// StateView: the only way the planner sees the state. Const, but for the ledger that it borrows as
+// scratch space for one pass and gives back unchanged (decision 0003).
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "core/model/job.h"
+#include "core/model/ledger.h"
+#include "core/model/node.h"
+#include "core/model/policy.h"
+#include "core/model/waiting.h"
+
+namespace gpuq {
+
+class StateView {
+ public:
+  virtual ~StateView() = default;
+  [[nodiscard]] virtual const PolicyTables& policy() const = 0;
+  [[nodiscard]] virtual const std::vector<Node>& nodes() const = 0;  ///< By id.
+  [[nodiscard]] virtual const Job& job(JobId id) const = 0;          ///< Must exist.
+  [[nodiscard]] virtual const JobClass& job_class(ClassId id) const = 0;
+  [[nodiscard]] virtual const Attempt& attempt(AttemptId id) const = 0;
+  [[nodiscard]] virtual const WaitingShare& waiting(ShareId share) const = 0;
+  [[nodiscard]] virtual const std::map<JobId, Booking>& bookings() const = 0;
+  [[nodiscard]] virtual Ledger& scratch() const = 0;
+  [[nodiscard]] virtual std::uint64_t version() const = 0;
+
+ protected:
+  StateView() = default;
+  StateView(const StateView&) = default;
+  StateView& operator=(const StateView&) = default;
+};
+
+}  // namespace gpuq
