@@ -1,0 +1,10 @@
+# Thin names for the scripts in tools/.
+.PHONY: build test lint bench demo deps clean
+build: ; ./tools/build
+test: ; ./tools/test
+lint: ; ./tools/lint
+bench: ; ./tools/bench
+demo: ; ./tools/demo
+deps: ; ./tools/deps
+clean: ; rm -rf build
+.DEFAULT_GOAL := build
