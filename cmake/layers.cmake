@@ -97,7 +97,9 @@ function(gpuq_program)
       target_link_libraries(${P_NAME} PRIVATE $<TARGET_FILE:gpuq_base>)
       add_dependencies(${P_NAME} gpuq_base)
     endif()
-    target_link_options(${P_NAME} PRIVATE -static)
+    # mold looks into every archive for what libstdc++.a lacks and so draws in objects that need shared
+    # libraries; the classic linker takes archives in order.
+    target_link_options(${P_NAME} PRIVATE -static -fuse-ld=bfd)
   else()
     target_link_libraries(${P_NAME} PRIVATE ${P_DEPS} ${P_LIBS})
   endif()
