@@ -24,10 +24,16 @@ configure() {
   log=$(cmake --preset "$1" 2>&1) || { echo "$log" >&2; return 1; }
 }
 
-# build PRESET [TARGET...]: configures first.
+# build PRESET [TARGET...]: configures first. (No reliance on set -e: it is off inside conditions.)
 build() {
   local preset=$1
   shift
-  configure "$preset"
+  configure "$preset" || return
   cmake --build "$(build_dir "$preset")" -j "$JOBS" ${1:+--target "$@"}
+}
+
+# build_quietly PRESET [TARGET...]: shows the output only if it fails.
+build_quietly() {
+  local log
+  log=$(build "$@" 2>&1) || { grep -vE '^\[[0-9]+/[0-9]+\]' <<< "$log" >&2; return 1; }
 }
