@@ -6,7 +6,7 @@
 set -euo pipefail
 
 steps=${STEPS:-60}
-folder=${GPUQ_CHECKPOINT_DIR:-$PWD}  # the same folder for every attempt of the job
+folder=${GPUQ_CHECKPOINT_DIR:-$PWD}  # of the job, not of the attempt; on every node where it is shared
 saved=$folder/checkpoint
 step=0
 
