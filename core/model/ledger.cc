@@ -56,6 +56,7 @@ Ledger& Ledger::operator=(const Ledger& other) {
   shares_ = other.shares_;
   node_index_ = other.node_index_;
   loads_ = other.loads_;
+  on_node_ = other.on_node_;
   node_env_ = other.node_env_;
   odd_device_ = other.odd_device_;
   holdings_ = other.holdings_;
@@ -116,6 +117,7 @@ void Ledger::reset(const PolicyTables& policy, const std::vector<Node>& nodes) {
     NodeLoad load;
     load.devices.resize(nodes[i].devices.size());
     loads_.push_back(std::move(load));
+    on_node_.emplace_back();
     node_env_.push_back(nodes[i].env);
     std::vector<bool> odd;
     for (const Device& device : nodes[i].devices) odd.push_back(!device.usable || device.charged);
@@ -231,6 +233,7 @@ void Ledger::raw_add(Holding holding) {
   count(h, View::kNow, 1);
   if (!h.stopping) count(h, View::kAfter, 1);
   if (h.stopping) ++stopping_count_;
+  for (const InstanceUse& use : h.uses) on_node_[node_index(use.node)].insert(key);
   if (!pools_dirty_ && uses_odd_device(h)) pools_dirty_ = true;
 }
 
@@ -242,6 +245,7 @@ Holding Ledger::raw_remove(HoldingKey key) {
   count(h, View::kNow, -1);
   if (!h.stopping) count(h, View::kAfter, -1);
   if (h.stopping) --stopping_count_;
+  for (const InstanceUse& use : h.uses) on_node_[node_index(use.node)].erase(key);
   if (!pools_dirty_ && uses_odd_device(h)) pools_dirty_ = true;
   Holding removed = std::move(it->second);
   holdings_.erase(it);
@@ -411,6 +415,10 @@ const std::map<LayKey, const Holding*>& Ledger::laid(ShareId share) const {
 }
 
 const NodeLoad& Ledger::load(NodeId node) const { return loads_[node_index(node)]; }
+
+const std::set<HoldingKey>& Ledger::on_node(NodeId node) const {
+  return on_node_[node_index(node)];
+}
 
 std::size_t Ledger::node_index(NodeId node) const {
   return node_index_[static_cast<std::size_t>(node.value)];

@@ -133,6 +133,8 @@ class Ledger {
 
   // Nodes.
   [[nodiscard]] const NodeLoad& load(NodeId node) const;
+  /// The holdings that use something of `node`.
+  [[nodiscard]] const std::set<HoldingKey>& on_node(NodeId node) const;
   /// Position of the node in State::nodes(); the node must be known.
   [[nodiscard]] std::size_t node_index(NodeId node) const;
   /// How many instances of `need` fit on `node`, at most `limit`, using only capacity that is free in
@@ -200,6 +202,7 @@ class Ledger {
   std::vector<ShareBook> shares_;         ///< By share id.
   std::vector<std::size_t> node_index_;   ///< By node id.
   std::vector<NodeLoad> loads_;           ///< By node index.
+  std::vector<std::set<HoldingKey>> on_node_;  ///< By node index.
   std::vector<EnvId> node_env_;
   std::vector<std::vector<bool>> odd_device_;  ///< Unusable or charged, by node index and device.
   std::map<HoldingKey, Holding> holdings_;

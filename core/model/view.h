@@ -24,7 +24,10 @@ class StateView {
   [[nodiscard]] virtual const WaitingShare& waiting(ShareId share) const = 0;
   [[nodiscard]] virtual const std::map<JobId, Booking>& bookings() const = 0;
   [[nodiscard]] virtual Ledger& scratch() const = 0;
+  /// Grows with every event.
   [[nodiscard]] virtual std::uint64_t version() const = 0;
+  /// Grows when policy or nodes change: what an empty pool could hold depends on nothing else.
+  [[nodiscard]] virtual std::uint64_t topology_version() const = 0;
 
  protected:
   StateView() = default;

@@ -58,6 +58,7 @@ class State final : public StateView {
   [[nodiscard]] const std::map<JobId, Booking>& bookings() const override { return bookings_; }
   [[nodiscard]] Ledger& scratch() const override { return ledger_; }
   [[nodiscard]] std::uint64_t version() const override { return version_; }
+  [[nodiscard]] std::uint64_t topology_version() const override { return topology_version_; }
 
   [[nodiscard]] const Job* find_job(JobId id) const;
   [[nodiscard]] const Attempt* find_attempt(AttemptId id) const;
@@ -144,6 +145,7 @@ class State final : public StateView {
   std::set<JobId> ended_jobs_;
   mutable Ledger ledger_;  ///< Scratch for passes: they restore it exactly (docs/decisions/0003).
   std::uint64_t version_ = 1;
+  std::uint64_t topology_version_ = 1;
   Touched touched_;
 };
 

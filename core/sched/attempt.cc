@@ -1,0 +1,226 @@
+#include <algorithm>
+#include <utility>
+
+#include "core/base/check.h"
+#include "core/sched/pass.h"
+#include "core/sched/placement.h"
+
+namespace gpuq::sched {
+
+Outcome Pass::try_job(JobId id, Phase phase) {
+  const Job& job = view_.job(id);
+  std::vector<Ask> asks;
+  const std::size_t units = view_.job_class(job.cls).units.size();
+  for (std::size_t n = 0; n < units; ++n) {
+    Ask ask = make_ask(view_, job, n);
+    if (units == 1 || why_never(view_, ask).code == ReasonCode::kNone) asks.push_back(ask);
+  }
+  // A job that lost a part of its booking chooses anew; what it kept is free for it alone (P7).
+  std::optional<Holding> kept;
+  if (const Holding* booking = ledger_.find(booking_key(id))) kept = *booking;
+  if (kept) ledger_.remove(kept->key);
+  Outcome outcome = Outcome::kFailed;
+  do {
+    retry_ = false;
+    outcome = try_asks(asks, phase);
+  } while (retry_);
+  if (kept && outcome != Outcome::kActed) ledger_.add(*kept);
+  return outcome;
+}
+
+Outcome Pass::try_asks(const std::vector<Ask>& asks, Phase phase) {
+  const auto any = [&asks](auto&& test) { return std::any_of(asks.begin(), asks.end(), test); };
+  const bool owners = phase == Phase::kOwners;
+  if (any([&](const Ask& ask) { return try_start(ask, owners); })) return Outcome::kActed;
+  if (owners) {
+    if (any([&](const Ask& ask) { return could_start(ask); })) return Outcome::kPaused;
+    if (any([&](const Ask& ask) { return try_takeover(ask); })) return Outcome::kActed;
+    if (any([&](const Ask& ask) { return try_book_stopping(ask); })) return Outcome::kActed;
+  }
+  if (any([&](const Ask& ask) { return !retry_ && try_preempt(ask, phase); })) {
+    return Outcome::kActed;
+  }
+  return Outcome::kFailed;
+}
+
+bool Pass::try_start(const Ask& ask, bool owners_only) {
+  if (owners_only ? !owns_twice(ledger_, ask) : !fits_twice(ledger_, ask)) return false;
+  auto uses = place_now(view_, ledger_, ask);
+  if (!uses) return false;
+  start(ask, std::move(*uses), "Q5");
+  return true;
+}
+
+bool Pass::could_start(const Ask& ask) const {
+  return fits_twice(ledger_, ask) && place_now(view_, ledger_, ask).has_value();
+}
+
+// P3: an owner's job for which what is already being stopped suffices books that and evicts nobody.
+bool Pass::try_book_stopping(const Ask& ask) {
+  if (ledger_.stopping_count() == 0) return false;
+  if (right_in(ledger_, ask, View::kAfter) != Right::kOwner) return false;
+  auto uses = place_booking(view_, ledger_, ask, preferred(ask, {}));
+  if (!uses) return false;
+  book(ask, std::move(*uses), {}, "P3", Right::kOwner);
+  return true;
+}
+
+bool Pass::has_lower_own(const Ask& ask) const {
+  if (!view_.policy().share(ask.share)->def.in_share_preemption) return false;
+  const auto& laid = ledger_.laid(ask.share);
+  return !laid.empty() && laid.rbegin()->second->priority < ask.job->priority;
+}
+
+bool Pass::someone_is_over(const Ask& ask) const {
+  return std::any_of(shares_.begin(), shares_.end(), [&](const ShareCursor& cursor) {
+    const ShareId share = cursor.share->id;
+    return share != ask.share && ledger_.held(share, ask.unit->id, View::kAfter) >
+                                     ledger_.cap(share, ask.unit->id);
+  });
+}
+
+bool Pass::could_make_room(const Ask& ask) const {
+  return has_lower_own(ask) &&
+         find_victims(view_, ledger_, ask, Means::kInShare, now_).has_value();
+}
+
+// P3, (i) to (iii). What would only borrow after an in-share preemption waits for phase B.
+bool Pass::try_preempt(const Ask& ask, Phase phase) {
+  const bool owners = phase == Phase::kOwners;
+  const bool others_over = owners && someone_is_over(ask);
+  if (others_over) {
+    if (const auto set = find_victims(view_, ledger_, ask, Means::kReclaim, now_)) {
+      return carry_out(ask, *set, "P3(i)");
+    }
+  }
+  if (!has_lower_own(ask)) return false;
+  if (const auto set = find_victims(view_, ledger_, ask, Means::kInShare, now_)) {
+    if (owners && set->right != Right::kOwner) return false;
+    return carry_out(ask, *set, "P3(ii)");
+  }
+  if (others_over) {
+    if (const auto set = find_victims(view_, ledger_, ask, Means::kMixed, now_)) {
+      return carry_out(ask, *set, "P3(iii)");
+    }
+  }
+  return false;
+}
+
+bool Pass::carry_out(const Ask& ask, const VictimSet& set, const char* rule) {
+  // O8: a start of this pass is no victim, it just never happens; then the job looks again.
+  for (const Victim& victim : set.victims) {
+    if (!fresh_.contains(victim.key)) continue;
+    take_back(victim.key);
+    retry_ = true;
+  }
+  if (retry_) return false;
+  std::vector<Eviction> evictions;
+  for (const Victim& victim : set.victims) {
+    if (victim.key.booking) {
+      const bool own = victim.rule == PreemptRule::kInShare;
+      void_booking(victim.job, own ? "P2" : "P1", ask.job->id);
+    } else {
+      ledger_.set_stopping(victim.key, true);
+      evictions.push_back({AttemptId(victim.key.id), victim.job, victim.rule});
+    }
+  }
+  auto uses = place_booking(view_, ledger_, ask, preferred(ask, evictions));
+  GPUQ_CHECK_MSG(uses.has_value(), "a victim set was accepted that makes no place");
+  book(ask, std::move(*uses), std::move(evictions), rule, set.right);
+  return true;
+}
+
+// The attempts that the job waits for anyway: their devices come first, which leaves free ones to
+// others meanwhile.
+std::set<AttemptId> Pass::preferred(const Ask& ask, const std::vector<Eviction>& evictions) const {
+  std::set<AttemptId> attempts;
+  for (const Eviction& eviction : evictions) attempts.insert(eviction.attempt);
+  if (!attempts.empty() || right_in(ledger_, ask, View::kNow) != Right::kNone) return attempts;
+  const auto add_from = [&](ShareId share) {
+    for (const auto& [key, holding] : ledger_.laid(share)) {
+      if (holding->stopping && holding->unit == ask.unit->id) {
+        attempts.insert(AttemptId(holding->key.id));
+      }
+    }
+  };
+  add_from(ask.share);
+  if (!attempts.empty()) return attempts;
+  for (const ShareCursor& cursor : shares_) add_from(cursor.share->id);
+  return attempts;
+}
+
+Decision Pass::decision(DecisionKind kind, const Ask& ask, const char* rule) const {
+  Decision made;
+  made.kind = kind;
+  made.job = ask.job->id;
+  made.share = ask.share;
+  made.unit = ask.unit->id;
+  made.demand = ask.demand;
+  made.rule = rule;
+  made.numbers = numbers_of(ledger_, ask, View::kAfter);
+  made.borrows = made.numbers.held + ask.demand > made.numbers.cap;
+  return made;
+}
+
+namespace {
+
+Holding holding_for(const Ask& ask, Time now) {
+  Holding holding;
+  holding.job = ask.job->id;
+  holding.share = ask.share;
+  holding.unit = ask.unit->id;
+  holding.demand = ask.demand;
+  holding.priority = ask.job->priority;
+  holding.preemptible = ask.cls->preemptible;
+  holding.started = now;
+  return holding;
+}
+
+}  // namespace
+
+void Pass::add(Decision made) {
+  plan_.decisions.push_back(std::move(made));
+  taken_back_.push_back(false);
+}
+
+void Pass::start(const Ask& ask, std::vector<InstanceUse> uses, const char* rule) {
+  Decision made = decision(DecisionKind::kStart, ask, rule);
+  Holding holding = holding_for(ask, now_);
+  holding.key = {false, -static_cast<std::int64_t>(plan_.decisions.size()) - 1};
+  holding.uses = uses;
+  made.uses = std::move(uses);
+  fresh_.emplace(holding.key, plan_.decisions.size());
+  ledger_.add(std::move(holding));
+  add(std::move(made));
+}
+
+void Pass::book(const Ask& ask, std::vector<InstanceUse> uses, std::vector<Eviction> evictions,
+                const char* rule, Right right) {
+  Decision made = decision(DecisionKind::kBook, ask, rule);
+  made.borrows = right == Right::kBorrower;
+  std::set<AttemptId> awaits;
+  for (const AttemptId attempt : awaited_by(uses)) awaits.insert(attempt);
+  for (const Eviction& eviction : evictions) awaits.insert(eviction.attempt);
+  made.awaits.assign(awaits.begin(), awaits.end());
+  Holding holding = holding_for(ask, now_);
+  holding.key = booking_key(ask.job->id);
+  holding.uses = uses;
+  holding.victims = made.awaits;
+  made.uses = std::move(uses);
+  made.evictions = std::move(evictions);
+  ledger_.add(std::move(holding));
+  add(std::move(made));
+}
+
+void Pass::take_back(HoldingKey fresh) {
+  const auto it = fresh_.find(fresh);
+  GPUQ_CHECK(it != fresh_.end());
+  const JobId job = plan_.decisions[it->second].job;
+  taken_back_[it->second] = true;
+  ledger_.remove(fresh);
+  fresh_.erase(it);
+  acted_.erase(job);
+  barred_.insert(job);
+}
+
+}  // namespace gpuq::sched

@@ -1,0 +1,261 @@
+#include "core/sched/pass.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "core/base/check.h"
+#include "core/sched/planner.h"
+
+namespace gpuq {
+
+Plan make_plan(const StateView& view, Time now, PlanCache& cache) {
+  return sched::Pass(view, now, cache).run();
+}
+
+namespace sched {
+
+Pass::Pass(const StateView& view, Time now, PlanCache& cache)
+    : view_(view), ledger_(view.scratch()), now_(now), cache_(cache) {
+  plan_.state_version = view.version();
+}
+
+Plan Pass::run() {
+  (void)ledger_.mark();
+  std::vector<const Queue*> queues;
+  for (const Queue& queue : view_.policy().queues) queues.push_back(&queue);
+  std::sort(queues.begin(), queues.end(), [](const Queue* a, const Queue* b) {
+    return std::tuple(-a->def.priority, a->def.name) < std::tuple(-b->def.priority, b->def.name);
+  });
+  for (const Queue* queue : queues) {
+    const Environment* env = view_.policy().environment_of(queue->id);
+    if (env != nullptr) run_queue(*queue, *env);
+  }
+  ledger_.end_scratch();
+  std::vector<Decision> kept;
+  for (std::size_t i = 0; i < plan_.decisions.size(); ++i) {
+    if (!taken_back_[i]) kept.push_back(std::move(plan_.decisions[i]));
+  }
+  plan_.decisions = std::move(kept);
+  return std::move(plan_);
+}
+
+void Pass::run_queue(const Queue& queue, const Environment& env) {
+  env_ = env.id;
+  shares_.clear();
+  for (const Share& share : view_.policy().shares) {
+    if (share.queue == queue.id) open_share(share);
+  }
+  if (!env.def.enabled) {
+    for (ShareCursor& cursor : shares_) {
+      for (const GroupCursor& group : cursor.groups) {
+        Reason reason;
+        reason.code = ReasonCode::kEnvironmentDisabled;
+        if (group.group != nullptr) plan_.reasons.push_back({cursor.share->id, group.cls, reason});
+      }
+    }
+    return;
+  }
+  settle_bookings(env.id);
+  // A pass goes on until nothing more can start (O3): borrowers may pause owners of their own share,
+  // and what evictions free beyond the need may serve others.
+  bool acted = true;
+  while (acted) {
+    clear_failures();
+    acted = run_owners();
+    acted = run_borrowers() || acted;
+  }
+  explain_all();
+}
+
+void Pass::open_share(const Share& share) {
+  ShareCursor cursor;
+  cursor.share = &share;
+  const WaitingShare& waiting = view_.waiting(share.id);
+  for (const auto& [cls, group] : waiting.groups) {
+    GroupCursor entry;
+    entry.cls = cls;
+    entry.group = &group;
+    entry.next = group.jobs.begin();
+    const Job& job = view_.job(entry.head().id);
+    entry.never = why_never_cached(view_, job, cache_).code != ReasonCode::kNone;
+    cursor.groups.push_back(entry);
+  }
+  for (const WaitKey& key : waiting.booked) {
+    if (!view_.bookings().at(key.id).lacking) continue;
+    GroupCursor entry;
+    entry.cls = view_.job(key.id).cls;
+    entry.single = key;
+    cursor.groups.push_back(entry);
+  }
+  shares_.push_back(std::move(cursor));
+}
+
+void Pass::clear_failures() {
+  for (ShareCursor& share : shares_) {
+    share.done[0] = share.done[1] = false;
+    share.paused = false;
+    for (GroupCursor& group : share.groups) group.failed[0] = group.failed[1] = false;
+  }
+}
+
+void Pass::advance(GroupCursor& cursor) {
+  if (cursor.group == nullptr) {
+    cursor.used_up = true;
+    return;
+  }
+  while (cursor.next != cursor.group->jobs.end() &&
+         (acted_.contains(cursor.next->id) || barred_.contains(cursor.next->id))) {
+    ++cursor.next;
+  }
+  cursor.used_up = cursor.next == cursor.group->jobs.end();
+}
+
+const WaitKey* Pass::head_of(const ShareCursor& cursor) const {
+  const WaitKey* head = nullptr;
+  for (const GroupCursor& group : cursor.groups) {
+    if (group.used_up || group.never || group.group == nullptr) continue;
+    if (head == nullptr || group.head() < *head) head = &group.head();
+  }
+  return head;
+}
+
+std::vector<GroupCursor*> Pass::in_order(ShareCursor& cursor, Phase phase) const {
+  std::vector<GroupCursor*> groups;
+  for (GroupCursor& group : cursor.groups) {
+    if (group.used_up || group.never || group.failed[static_cast<std::size_t>(phase)]) continue;
+    groups.push_back(&group);
+  }
+  std::sort(groups.begin(), groups.end(),
+            [](const GroupCursor* a, const GroupCursor* b) { return a->head() < b->head(); });
+  return groups;
+}
+
+// O2 (A): lowest held/cap first, bookings in full; ties by the head's created_at, then name.
+ShareCursor* Pass::neediest_share() {
+  struct Key {
+    Amount held;
+    Amount cap;
+    Time created;
+  };
+  ShareCursor* best = nullptr;
+  Key best_key{};
+  for (ShareCursor& cursor : shares_) {
+    if (cursor.done[0] || cursor.paused) continue;
+    if (in_order(cursor, Phase::kOwners).empty()) continue;
+    const WaitKey* head = head_of(cursor);
+    if (head == nullptr) head = &in_order(cursor, Phase::kOwners).front()->head();
+    const Ask ask = leading_ask(view_, view_.job(head->id));
+    const Key key{ledger_.held(cursor.share->id, ask.unit->id, View::kAfter),
+                  ledger_.cap(cursor.share->id, ask.unit->id), head->created_at};
+    const auto before = [&] {
+      if (ratio_less(key.held, key.cap, best_key.held, best_key.cap)) return true;
+      if (ratio_less(best_key.held, best_key.cap, key.held, key.cap)) return false;
+      return std::tie(key.created, cursor.share->def.name) <
+             std::tie(best_key.created, best->share->def.name);
+    };
+    if (best == nullptr || before()) {
+      best = &cursor;
+      best_key = key;
+    }
+  }
+  return best;
+}
+
+// The first job of the share, in O1 order, that can act in this phase does.
+bool Pass::act_in_share(ShareCursor& cursor, Phase phase) {
+  const auto p = static_cast<std::size_t>(phase);
+  for (GroupCursor* group : in_order(cursor, phase)) {
+    const JobId job = group->head().id;
+    switch (try_job(job, phase)) {
+      case Outcome::kActed:
+        acted_.insert(job);
+        for (GroupCursor& each : cursor.groups) advance(each);
+        return true;
+      case Outcome::kPaused:
+        cursor.paused = true;
+        return false;
+      case Outcome::kFailed:
+        group->failed[p] = true;
+        break;
+    }
+  }
+  cursor.done[p] = true;
+  return false;
+}
+
+bool Pass::run_owners() {
+  bool acted = false;
+  while (ShareCursor* cursor = neediest_share()) {
+    acted = act_in_share(*cursor, Phase::kOwners) || acted;
+  }
+  return acted;
+}
+
+// O2 (B), FIFO: over all borrowing shares, the one whose first job that can act is the oldest.
+bool Pass::run_borrowers() {
+  bool acted = false;
+  for (;;) {
+    ShareCursor* best = nullptr;
+    const WaitKey* best_key = nullptr;
+    for (ShareCursor& cursor : shares_) {
+      const WaitKey* key = first_borrower(cursor);
+      if (key == nullptr) continue;
+      if (best != nullptr && std::tie(best_key->created_at, best_key->id) <
+                                 std::tie(key->created_at, key->id)) {
+        continue;
+      }
+      best = &cursor;
+      best_key = key;
+    }
+    if (best == nullptr) return acted;
+    acted = act_in_share(*best, Phase::kBorrowers) || acted;
+  }
+}
+
+// The share's first job, in O1 order, that can start now or make room in its own share.
+const WaitKey* Pass::first_borrower(ShareCursor& cursor) {
+  if (cursor.done[1]) return nullptr;
+  for (GroupCursor* group : in_order(cursor, Phase::kBorrowers)) {
+    const Job& job = view_.job(group->head().id);
+    const std::size_t units = view_.job_class(job.cls).units.size();
+    for (std::size_t n = 0; n < units; ++n) {
+      const Ask ask = make_ask(view_, job, n);
+      if (could_start(ask) || could_make_room(ask)) return &group->head();
+    }
+    group->failed[1] = true;
+  }
+  cursor.done[1] = true;
+  return nullptr;
+}
+
+void Pass::explain_all() {
+  for (ShareCursor& cursor : shares_) {
+    std::vector<GroupCursor*> groups;
+    for (GroupCursor& group : cursor.groups) {
+      if (group.group == nullptr) continue;
+      group.next = group.group->jobs.begin();
+      while (group.next != group.group->jobs.end() && acted_.contains(group.next->id)) ++group.next;
+      if (group.next != group.group->jobs.end()) groups.push_back(&group);
+    }
+    std::sort(groups.begin(), groups.end(),
+              [](const GroupCursor* a, const GroupCursor* b) { return a->head() < b->head(); });
+    std::map<ReasonCode, JobId> seen;
+    for (const GroupCursor* group : groups) {
+      const Job& job = view_.job(group->head().id);
+      Reason reason = why_never_cached(view_, job, cache_);
+      if (reason.code == ReasonCode::kNone) reason = why_waiting(view_, leading_ask(view_, job));
+      if (is_quota_or_placement(reason.code)) {
+        const auto [it, first] = seen.try_emplace(reason.code, job.id);
+        if (!first) {
+          reason.code = ReasonCode::kBehindInShare;
+          reason.other = it->second;
+        }
+      }
+      plan_.reasons.push_back({cursor.share->id, group->cls, reason});
+    }
+  }
+}
+
+}  // namespace sched
+}  // namespace gpuq

@@ -1,0 +1,104 @@
+#pragma once
+// Pass: one run of the planner. Holds the decisions so far and the scratch ledger with their effects,
+// so that every test sees what was decided before. Lives on make_plan's stack.
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/model/plan.h"
+#include "core/model/view.h"
+#include "core/sched/ask.h"
+#include "core/sched/explain.h"
+#include "core/sched/quota.h"
+#include "core/sched/victims.h"
+
+namespace gpuq::sched {
+
+/// The waiting jobs of one class in one share, taken from the front.
+struct GroupCursor {
+  ClassId cls;
+  const WaitGroup* group = nullptr;  ///< Null: a single job that lost a part of its booking (P7).
+  std::set<WaitKey>::const_iterator next;
+  WaitKey single;
+  bool used_up = false;
+  bool never = false;      ///< O4
+  bool failed[2] = {false, false};  ///< By phase; the rest of the group would fail too (O7).
+  [[nodiscard]] const WaitKey& head() const { return group != nullptr ? *next : single; }
+};
+
+struct ShareCursor {
+  const Share* share = nullptr;
+  std::vector<GroupCursor> groups;
+  bool done[2] = {false, false};
+  bool paused = false;  ///< O2: an earlier job could start now by borrowing.
+};
+
+enum class Phase : std::uint8_t { kOwners = 0, kBorrowers = 1 };
+enum class Outcome : std::uint8_t { kActed, kFailed, kPaused };
+
+class Pass {
+ public:
+  Pass(const StateView& view, Time now, PlanCache& cache);
+  Plan run();
+
+ private:
+  // bookings.cc
+  void settle_bookings(EnvId env);
+  [[nodiscard]] const char* void_rule(const Holding& booking) const;
+  void start_on_booking(const Booking& booking);
+  [[nodiscard]] bool may_start_on_booking(const Ask& ask) const;
+  [[nodiscard]] bool try_takeover(const Ask& ask);
+
+  // pass.cc
+  void run_queue(const Queue& queue, const Environment& env);
+  void open_share(const Share& share);
+  bool run_owners();
+  bool run_borrowers();
+  [[nodiscard]] ShareCursor* neediest_share();
+  [[nodiscard]] const WaitKey* first_borrower(ShareCursor& cursor);
+  bool act_in_share(ShareCursor& cursor, Phase phase);
+  [[nodiscard]] std::vector<GroupCursor*> in_order(ShareCursor& cursor, Phase phase) const;
+  void advance(GroupCursor& cursor);
+  [[nodiscard]] const WaitKey* head_of(const ShareCursor& cursor) const;
+  void clear_failures();
+  void explain_all();
+
+  // attempt.cc
+  Outcome try_job(JobId job, Phase phase);
+  Outcome try_asks(const std::vector<Ask>& asks, Phase phase);
+  bool try_start(const Ask& ask, bool owners_only);
+  [[nodiscard]] bool could_start(const Ask& ask) const;
+  bool try_book_stopping(const Ask& ask);
+  [[nodiscard]] bool could_make_room(const Ask& ask) const;
+  [[nodiscard]] bool has_lower_own(const Ask& ask) const;
+  [[nodiscard]] bool someone_is_over(const Ask& ask) const;
+  bool try_preempt(const Ask& ask, Phase phase);
+  bool carry_out(const Ask& ask, const VictimSet& set, const char* rule);
+  [[nodiscard]] std::set<AttemptId> preferred(const Ask& ask,
+                                              const std::vector<Eviction>& evictions) const;
+  void start(const Ask& ask, std::vector<InstanceUse> uses, const char* rule);
+  void book(const Ask& ask, std::vector<InstanceUse> uses, std::vector<Eviction> evictions,
+            const char* rule, Right right);
+  void void_booking(JobId job, const char* rule, JobId handed_to);
+  void take_back(HoldingKey fresh);
+  void wait_again(JobId job);
+  void add(Decision decision);
+  [[nodiscard]] Decision decision(DecisionKind kind, const Ask& ask, const char* rule) const;
+
+  const StateView& view_;
+  Ledger& ledger_;
+  Time now_;
+  PlanCache& cache_;
+  Plan plan_;
+  std::vector<bool> taken_back_;  ///< By decision index: O8.
+  EnvId env_;
+  std::vector<ShareCursor> shares_;
+  std::map<HoldingKey, std::size_t> fresh_;  ///< Starts of this pass: holding -> decision index.
+  std::set<JobId> acted_;                    ///< Started or booked in this pass.
+  std::set<JobId> barred_;                   ///< Taken back: not again in this pass.
+  bool retry_ = false;  ///< A start was taken back: the job that wanted its place tries again.
+};
+
+}  // namespace gpuq::sched
