@@ -142,6 +142,7 @@ std::string to_json(const StoppingRecord& record) {
 std::string to_json(const ExitRecord& record) {
   json value = versioned();
   value["started"] = record.started;
+  value["lost"] = record.lost;
   if (record.exit_code) value["exit_code"] = *record.exit_code;
   if (record.term_signal) value["signal"] = *record.term_signal;
   value["signal_sent_before_exit"] = record.signal_sent_before_exit;
@@ -210,6 +211,7 @@ Result<ExitRecord> read_exit(const std::string& dir) {
   return read_json<ExitRecord>(dir, kExitFile, [](const json& value) {
     ExitRecord record;
     value.at("started").get_to(record.started);
+    value.at("lost").get_to(record.lost);
     if (value.contains("exit_code")) record.exit_code = value.at("exit_code").get<int>();
     if (value.contains("signal")) record.term_signal = value.at("signal").get<int>();
     value.at("signal_sent_before_exit").get_to(record.signal_sent_before_exit);

@@ -11,7 +11,7 @@
 //   run.json       supervisor  prepared: pids and boot id; on disk before the command is executed
 //   running.json   supervisor  the command has been executed
 //   stopping.json  supervisor  the first signal is about to be sent
-//   exit.json      supervisor  the end; no process is left
+//   exit.json      supervisor  the end; no process is left (by the agent if the supervisor died)
 //
 // After writing `go` or `stop.json` the agent sends SIGUSR1 to the supervisor, which then reads
 // both anew.
@@ -88,7 +88,8 @@ struct StoppingRecord {
 
 /// exit.json.
 struct ExitRecord {
-  bool started = false;            ///< The command was executed.
+  bool started = false;  ///< The command was executed.
+  bool lost = false;     ///< Written by the agent: the supervisor died, the end is not known.
   std::optional<int> exit_code;    ///< Of the main process; 126/127 if it could not be executed.
   std::optional<int> term_signal;  ///< Signal that ended the main process.
   bool signal_sent_before_exit = false;
