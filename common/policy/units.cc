@@ -159,10 +159,10 @@ Result<Duration> parse_duration(std::string_view text) {
   }
   if (!parsed.bad) return Duration(parsed.ms);
   if (*parsed.bad == Bad::kTooLong) {
-    return invalid(fmt::format("duration {} is too long: at most 3650d", quoted(text)));
+    return invalid(fmt::format("duration {} is too long: at most 3650d", quote(text)));
   }
   return invalid(fmt::format(
-      "{} is no duration: write 90 (seconds), 500ms, 15m, 1h30m, 2d or 1-02:00:00", quoted(text)));
+      "{} is no duration: write 90 (seconds), 500ms, 15m, 1h30m, 2d or 1-02:00:00", quote(text)));
 }
 
 std::string format_duration(Duration duration) {
@@ -198,7 +198,7 @@ Result<std::int64_t> parse_memory(std::string_view text) {
   }
   if (!number || number->too_fine || power == kSuffixes.size()) {
     return invalid(
-        fmt::format("{} is no memory size: write 512MiB, 16G, 1.5T or 4096 (MiB)", quoted(text)));
+        fmt::format("{} is no memory size: write 512MiB, 16G, 1.5T or 4096 (MiB)", quote(text)));
   }
   __extension__ using Wide = __int128;
   const Wide thousandths_kib = (static_cast<Wide>(number->whole) * 1000 + number->fraction)
@@ -206,7 +206,7 @@ Result<std::int64_t> parse_memory(std::string_view text) {
   const Wide mib = (thousandths_kib + 1'024'000 - 1) / 1'024'000;
   if (mib > kMaxMemoryMib) {
     return invalid(
-        fmt::format("memory {} is too large: at most {} MiB", quoted(text), kMaxMemoryMib));
+        fmt::format("memory {} is too large: at most {} MiB", quote(text), kMaxMemoryMib));
   }
   return static_cast<std::int64_t>(mib);
 }
@@ -219,20 +219,20 @@ std::string format_memory(std::int64_t mib) {
 
 Result<Amount> parse_amount(std::string_view text) {
   if (text.size() > 1 && text.front() == '-' && parse_decimal(text.substr(1))) {
-    return invalid(fmt::format("{} is negative: write 0 or more", quoted(text)));
+    return invalid(fmt::format("{} is negative: write 0 or more", quote(text)));
   }
   const auto number = parse_decimal(text);
   if (!number) {
     if (!text.empty() && count_digits(text) == text.size()) {
-      return invalid(fmt::format("{} is too large: at most {}", quoted(text), kMaxUnits));
+      return invalid(fmt::format("{} is too large: at most {}", quote(text), kMaxUnits));
     }
-    return invalid(fmt::format("{} is no amount: write a number such as 8 or 0.25", quoted(text)));
+    return invalid(fmt::format("{} is no amount: write a number such as 8 or 0.25", quote(text)));
   }
   if (number->too_fine) {
-    return invalid(fmt::format("{} is too fine: at most three decimals", quoted(text)));
+    return invalid(fmt::format("{} is too fine: at most three decimals", quote(text)));
   }
   if (number->whole > kMaxUnits || (number->whole == kMaxUnits && number->fraction > 0)) {
-    return invalid(fmt::format("{} is too large: at most {}", quoted(text), kMaxUnits));
+    return invalid(fmt::format("{} is too large: at most {}", quote(text), kMaxUnits));
   }
   return Amount(number->whole * 1000 + number->fraction);
 }
@@ -241,12 +241,12 @@ Result<std::int64_t> parse_integer(std::string_view text, std::int64_t min, std:
   const bool negative = !text.empty() && text.front() == '-';
   const std::string_view magnitude = negative ? text.substr(1) : text;
   if (magnitude.empty() || count_digits(magnitude) != magnitude.size()) {
-    return invalid(fmt::format("{} is no whole number: write {} to {}", quoted(text), min, max));
+    return invalid(fmt::format("{} is no whole number: write {} to {}", quote(text), min, max));
   }
   const auto value = digits(magnitude);
   const std::int64_t signed_value = value ? (negative ? -*value : *value) : 0;
   if (!value || signed_value < min || signed_value > max) {
-    return invalid(fmt::format("{} is out of range: write {} to {}", quoted(text), min, max));
+    return invalid(fmt::format("{} is out of range: write {} to {}", quote(text), min, max));
   }
   return signed_value;
 }

@@ -82,7 +82,7 @@ bool is_object_name(std::string_view name) {
   });
 }
 
-std::string quoted(std::string_view text) {
+std::string quote(std::string_view text) {
   std::string out = "'";
   std::size_t i = 0;
   while (i < text.size() && i < kMaxQuoted) {

@@ -25,6 +25,6 @@ bool is_object_name(std::string_view name);
 
 /// `text` in single quotes for a message of one line: at most 60 bytes of it, what can not be shown
 /// as `\xNN`.
-std::string quoted(std::string_view text);
+std::string quote(std::string_view text);
 
 }  // namespace gpuq
