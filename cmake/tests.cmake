@@ -11,11 +11,11 @@ function(gpuq_test_target target)
   target_compile_definitions(${target} PRIVATE GPUQ_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 endfunction()
 
-# gpuq_tests(NAME target DIR folder LABEL label DEPS layers [TIMEOUT seconds] [PROGRAMS])
+# gpuq_tests(NAME target DIR folder LABEL label DEPS layers [TIMEOUT seconds] [PROGRAMS programs])
 # DEPS: no more than needed, so that a layer that does not build stops only its own tests.
-# PROGRAMS: the tests run our binaries; they get GPUQ_BIN_DIR and are built after them.
+# PROGRAMS: of our binaries, those that the tests run; the tests get GPUQ_BIN_DIR.
 function(gpuq_tests)
-  cmake_parse_arguments(T "PROGRAMS" "NAME;DIR;LABEL;TIMEOUT" "DEPS" ${ARGN})
+  cmake_parse_arguments(T "" "NAME;DIR;LABEL;TIMEOUT" "DEPS;PROGRAMS" ${ARGN})
   gpuq_glob(sources ${T_DIR} GLOB_RECURSE *.cc *.h)
   set(compiled ${sources})
   list(FILTER compiled INCLUDE REGEX "\\.cc$")
@@ -31,10 +31,11 @@ function(gpuq_tests)
   if(T_PROGRAMS)
     target_compile_definitions(${T_NAME} PRIVATE
       GPUQ_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
-    get_property(programs GLOBAL PROPERTY GPUQ_PROGRAMS)
-    if(programs)
-      add_dependencies(${T_NAME} ${programs})
-    endif()
+    foreach(program ${T_PROGRAMS})
+      if(TARGET ${program})
+        add_dependencies(${T_NAME} ${program})
+      endif()
+    endforeach()
   endif()
   gtest_discover_tests(${T_NAME} TEST_PREFIX "${T_LABEL}."
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} DISCOVERY_TIMEOUT 60
@@ -73,11 +74,13 @@ function(gpuq_all_tests)
   gpuq_tests(NAME gpuq_store_tests DIR tests/store LABEL store
              DEPS ${core} gpuq_store SQLite::SQLite3)
   gpuq_tests(NAME gpuq_server_tests DIR tests/server LABEL server DEPS ${core} gpuq_server_lib)
-  gpuq_tests(NAME gpuq_agent_tests DIR tests/agent LABEL agent DEPS gpuq_agent_lib PROGRAMS)
+  gpuq_tests(NAME gpuq_agent_tests DIR tests/agent LABEL agent DEPS gpuq_agent_lib
+             PROGRAMS gpuq-shim)
   gpuq_tests(NAME gpuq_client_tests DIR tests/client LABEL client DEPS gpuq_cli_lib)
   if(GPUQ_GRPC)
     gpuq_tests(NAME gpuq_e2e_tests DIR tests/e2e LABEL e2e
-               DEPS ${core} gpuq_client gpuq_store gpuq_runtime PROGRAMS TIMEOUT 300)
+               DEPS ${core} gpuq_client gpuq_store gpuq_runtime
+               PROGRAMS gpuqd gpuq-agent gpuq-shim gpuq TIMEOUT 300)
     set(bench_lib "")
     if(benchmark_FOUND)
       set(bench_lib benchmark::benchmark)

@@ -63,6 +63,8 @@ RUNTIME = ["common/runtime", "tests/runtime", "tests/agent", "tests/client", "te
            "agent/shim"]  # a runtime of its own: it links none of ours
 CALLS = [
     ("now()", r"::now\s*\(", RUNTIME + ["core/sim", "tests", "agent/clock.h", "agent/clock.cc",
+                                       # gRPC counts deadlines on its own clock.
+                                       "agent/grpc_transport.cc", "client/lib/client.cc",
                                        "client/lib/deadline.cc"],
      "take the time as an argument, or a gpuq::Clock"),
     ("clock function",
@@ -71,7 +73,7 @@ CALLS = [
      "take the time as an argument, or a gpuq::Clock"),
     ("random number", r"(?<![\w.>])(?:std::|::)?(?:s?rand|rand_r|[dlm]rand48|getrandom)\s*\(",
      RUNTIME, "take a seeded generator as an argument"),
-    ("unseeded generator", r"\brandom_device\b|\bmt19937(?:_64)?\s+\w+\s*(?:;|\{\s*\})",
+    ("unseeded generator", r"\brandom_device\b|\bmt19937(?:_64)?\s+\w*[a-zA-Z0-9]\s*(?:;|\{\s*\})",
      ["common/runtime"], "take a seed as an argument"),
     ("sleep", r"(?<![\w.>])(?:\w+::)*(?:u?sleep|nanosleep|clock_nanosleep|sleep_for|sleep_until)\s*\(",
      RUNTIME, "wait for an event, or post a timer on the gpuq::Executor"),
