@@ -25,7 +25,8 @@ class DirWatcher {
   DirWatcher(const DirWatcher&) = delete;
   DirWatcher& operator=(const DirWatcher&) = delete;
 
-  /// Events from now on; read what is there already after this call. Any number of watches per path.
+  /// Events from now on; read what is there already after this call. Any number of watches per
+  /// path.
   Result<WatchId> watch(const std::string& path, std::uint32_t mask, Callback callback);
   /// The callback is not called any more.
   void unwatch(WatchId id);

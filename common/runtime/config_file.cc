@@ -148,13 +148,27 @@ void ConfigReader::read(const std::string& key, Duration& out, Duration min, Dur
   std::string text;
   read(key, text);
   if (!is_scalar(key)) return;
-  const auto value = parse_duration(text);
+  const auto value = parse_config_duration(text);
   if (!value) return fail(key, value.error().message);
   if (*value < min || *value > max) {
     return fail(key, "'" + text + "' must be from " + std::to_string(min.count()) + "ms to " +
                          std::to_string(max.count()) + "ms");
   }
   out = *value;
+}
+
+void ConfigReader::read_size(const std::string& key, std::int64_t& bytes, std::int64_t min,
+                             std::int64_t max) {
+  std::string text;
+  read(key, text);
+  if (!is_scalar(key)) return;
+  const auto value = parse_config_size(text);
+  if (!value) return fail(key, value.error().message);
+  if (*value < min || *value > max) {
+    return fail(key, "'" + text + "' must be from " + std::to_string(min) + " to " +
+                         std::to_string(max) + " bytes");
+  }
+  bytes = *value;
 }
 
 void ConfigReader::read(const std::string& key, std::vector<std::string>& out) {
@@ -233,7 +247,21 @@ Result<void> ConfigReader::finish() const {
                file_->name + ":" + std::to_string(first->line) + ": " + first->text};
 }
 
-Result<Duration> parse_duration(const std::string& text) {
+Result<std::int64_t> parse_config_size(const std::string& text) {
+  static const std::map<std::string, int> kShifts{{"", 0},     {"B", 0},  {"KiB", 10}, {"K", 10},
+                                                  {"MiB", 20}, {"M", 20}, {"GiB", 30}, {"G", 30},
+                                                  {"TiB", 40}, {"T", 40}};
+  const auto unit_at = std::min(text.find_first_not_of("0123456789"), text.size());
+  const auto count = number<std::uint64_t>(text.substr(0, unit_at));
+  const auto shift = kShifts.find(text.substr(unit_at));
+  if (!count || shift == kShifts.end() || *count > ((std::uint64_t{1} << 60) >> shift->second)) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "'" + text + "' is no size; write it like 16GiB, 512MiB or 4096"};
+  }
+  return static_cast<std::int64_t>(*count << shift->second);
+}
+
+Result<Duration> parse_config_duration(const std::string& text) {
   constexpr Duration kLongest = std::chrono::hours(240'000);
   const Error wrong{ErrorCode::kInvalidArgument,
                     "'" + text + "' is no duration; write it like 30s, 5m or 1h30m"};

@@ -39,6 +39,8 @@ class ConfigReader {
   void read(const std::string& key, std::int64_t& out, std::int64_t min, std::int64_t max);
   /// "250ms", "30s", "5m", "1h30m", "2d"; a bare number is seconds.
   void read(const std::string& key, Duration& out, Duration min, Duration max);
+  /// "16GiB", "512MiB", "4KiB" or bytes.
+  void read_size(const std::string& key, std::int64_t& bytes, std::int64_t min, std::int64_t max);
   /// A list of plain values, or one plain value.
   void read(const std::string& key, std::vector<std::string>& out);
   /// A map of plain values.
@@ -64,6 +66,8 @@ class ConfigReader {
 };
 
 /// As in configuration files. INVALID_ARGUMENT for anything else, negative or beyond 10,000 days.
-Result<Duration> parse_duration(const std::string& text);
+Result<Duration> parse_config_duration(const std::string& text);
+/// Bytes, as in configuration files. INVALID_ARGUMENT for anything else or beyond 2^60.
+Result<std::int64_t> parse_config_size(const std::string& text);
 
 }  // namespace gpuq
