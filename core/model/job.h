@@ -163,6 +163,8 @@ struct AttemptInstance {
   InstanceUse use;
   InstanceState state = InstanceState::kSent;
   std::int32_t exit_code = -1;  ///< 128 + signal; -1 unknown.
+  bool signalled = false;       ///< A signal had been sent before its exit was reaped (P10).
+  bool start_failed = false;    ///< Never ran.
   bool operator==(const AttemptInstance&) const = default;
 };
 

@@ -124,6 +124,7 @@ struct SchedulingPolicy {
 struct Queue {
   QueueId id;
   QueueDef def;
+  bool deleting = false;  ///< Goes when its last share has gone.
   bool operator==(const Queue&) const = default;
 };
 
@@ -131,6 +132,7 @@ struct Share {
   ShareId id;
   QueueId queue;
   ShareDef def;
+  bool deleting = false;  ///< Takes no jobs; goes when its last job has ended (P12).
   bool operator==(const Share&) const = default;
 };
 

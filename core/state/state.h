@@ -63,6 +63,8 @@ class State final : public StateView {
   [[nodiscard]] const Job* find_job(JobId id) const;
   [[nodiscard]] const Attempt* find_attempt(AttemptId id) const;
   [[nodiscard]] const Node* find_node(const std::string& name) const;
+  [[nodiscard]] const Node& node(NodeId id) const;  ///< Must exist.
+  [[nodiscard]] bool class_is_unused(ClassId id) const;
   [[nodiscard]] const Booking* find_booking(JobId id) const;
   [[nodiscard]] const TokenRecord* find_token(const std::string& key) const;
   /// The class equal to `wanted` (ids aside), or null.
@@ -77,9 +79,11 @@ class State final : public StateView {
   [[nodiscard]] const std::map<PreemptionId, Preemption>& preemptions() const {
     return preemptions_;
   }
+  /// Open preemption records that name `beneficiary`, ascending; null when none.
+  [[nodiscard]] const std::set<PreemptionId>* open_preemptions(JobId beneficiary) const;
   [[nodiscard]] const std::map<std::string, TokenRecord>& tokens() const { return tokens_; }
   [[nodiscard]] const std::set<AttemptId>& live_attempts() const { return live_attempts_; }
-  /// Live attempts being stopped, ordered by when the server's patience ends.
+  /// Ended jobs still in memory, by id.
   [[nodiscard]] const std::set<JobId>& ended_jobs() const { return ended_jobs_; }
   /// Exactly one typed reason for every waiting job (section "Why a job waits"); O(log n).
   [[nodiscard]] Reason reason_of(JobId id) const;
@@ -115,7 +119,8 @@ class State final : public StateView {
   void put(const ArchiveJob& change);
   void index_job(const Job& job);
   void unindex_job(const Job& job);
-  void hold(const Attempt& attempt);
+  void refresh_holdings(const Job& job);
+  void unindex_preemption(const Preemption& record);
   void rebuild_ledger();
   [[nodiscard]] Holding holding_of(const Attempt& attempt) const;
   [[nodiscard]] Holding holding_of(const Booking& booking) const;
@@ -140,6 +145,7 @@ class State final : public StateView {
   std::map<ShareId, WaitingShare> waiting_;
   std::map<JobId, std::vector<AttemptId>> job_attempts_;
   std::map<JobId, std::vector<PreemptionId>> job_preemptions_;
+  std::map<JobId, std::set<PreemptionId>> open_preemptions_;  ///< By beneficiary.
   std::map<std::string, NodeId> node_names_;
   std::set<AttemptId> live_attempts_;
   std::set<JobId> ended_jobs_;

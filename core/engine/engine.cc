@@ -1,0 +1,436 @@
+#include "core/engine/engine.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "core/base/check.h"
+#include "core/engine/policy_change.h"
+#include "core/engine/transaction.h"
+#include "core/sched/planner.h"
+
+namespace gpuq {
+
+namespace {
+
+struct Queued {
+  Command command;
+  ReplyFn reply;
+};
+
+/// A reply that waits for its batch's commit.
+struct Answer {
+  ReplyFn reply;
+  Result<Reply> result;
+};
+
+Error unavailable(std::string message) { return {ErrorCode::kUnavailable, std::move(message)}; }
+
+}  // namespace
+
+class Engine::Impl {
+ public:
+  Impl(Store& store, AgentGateway& gateway, Observer& observer, Executor& executor,
+       const Clock& clock, EngineConfig config)
+      : store_(store),
+        gateway_(gateway),
+        observer_(observer),
+        executor_(executor),
+        clock_(clock),
+        config_(std::move(config)) {}
+
+  Result<void> start();
+  void post(Command command, ReplyFn reply);
+  void query(std::function<void(const State&)> query);
+  void drain(std::function<void()> done);
+
+  [[nodiscard]] bool read_only() const { return read_only_; }
+  [[nodiscard]] const EngineStats& stats() const { return stats_; }
+  [[nodiscard]] const State& state() const { return state_; }
+  [[nodiscard]] bool idle() const;
+
+ private:
+  void schedule_pump();
+  void pump();
+  void run_queries();
+  bool run_commands();
+  void run_pass();
+  void refuse_all(const Error& error);
+  void commit(Transaction& tx, std::vector<Answer> answers);
+  void committed(std::vector<Event> events, std::vector<Effect> effects,
+                 std::vector<Answer> answers);
+  void failed(const Error& error, std::vector<Answer> answers);
+  void reload();
+  void probe_later();
+  void schedule_tick(Time when);
+  void schedule_all_ticks();
+  void tick();
+  [[nodiscard]] Time now();
+  void finish_drain();
+
+  Store& store_;
+  AgentGateway& gateway_;
+  Observer& observer_;
+  Executor& executor_;
+  const Clock& clock_;
+  EngineConfig config_;
+  State state_;
+  PlanCache plan_cache_;
+  EngineStats stats_;
+  Plan plan_;
+  std::size_t next_decision_ = 0;
+  bool pass_needed_ = false;
+  bool in_flight_ = false;
+  bool commands_ran_last_ = false;
+  bool started_ = false;
+  bool read_only_ = false;
+  bool lost_state_ = false;  ///< Read-only and the reload failed: nothing to show.
+  std::optional<Error> fatal_;
+  Time next_tick_ = kNever;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+
+  mutable std::mutex mutex_;  ///< Guards what other threads touch: the members below.
+  std::deque<Queued> queue_;
+  std::deque<std::function<void(const State&)>> queries_;
+  bool pump_scheduled_ = false;
+  bool stopping_ = false;
+  std::function<void()> drained_;
+};
+
+Time Engine::Impl::now() {
+  // Core time never goes back, also not across a restart (docs/ARCHITECTURE.md, "Time").
+  return std::max(clock_.now(), state_.last_time());
+}
+
+Result<void> Engine::Impl::start() {
+  auto stored = store_.load(true);
+  if (!stored) return stored.error();
+  auto loaded = State::from_stored(std::move(*stored));
+  if (!loaded) return loaded.error();
+  state_ = std::move(*loaded);
+  started_ = true;
+  pass_needed_ = true;
+  Transaction tx(state_, config_, now());
+  Event event = tx.event(EventType::kServerStarted, "");
+  event.detail = fmt::format("epoch {}", state_.identity().epoch);
+  if (state_.policy().next_id == 1 && state_.policy().queues.empty()) {
+    event.changes.emplace_back(PutPolicy{builtin_policy(state_.policy(), state_.nodes())});
+  }
+  // Nobody has spoken to this process yet; every agent registers anew.
+  for (const Node& node : state_.nodes()) {
+    if (node.link != NodeLink::kUp) continue;
+    Node silent = node;
+    silent.link = NodeLink::kUnreachable;
+    event.changes.emplace_back(PutNode{std::move(silent)});
+  }
+  tx.emit(std::move(event));
+  schedule_all_ticks();
+  commit(tx, {});
+  return {};
+}
+
+void Engine::Impl::post(Command command, ReplyFn reply) {
+  std::optional<Error> refusal;
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) {
+      refusal = unavailable("the server is stopping: try again in a moment");
+    } else if (queue_.size() >= config_.max_queued_commands) {
+      refusal = Error{ErrorCode::kResourceExhausted,
+                      fmt::format("{} commands wait already: try again in a moment",
+                                  queue_.size())};
+    } else {
+      queue_.push_back({std::move(command), std::move(reply)});
+    }
+  }
+  if (!refusal) return schedule_pump();
+  executor_.post([reply = std::move(reply), error = std::move(*refusal)] { reply(error); });
+}
+
+void Engine::Impl::query(std::function<void(const State&)> query) {
+  {
+    const std::lock_guard lock(mutex_);
+    queries_.push_back(std::move(query));
+  }
+  schedule_pump();
+}
+
+void Engine::Impl::drain(std::function<void()> done) {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    drained_ = std::move(done);
+  }
+  schedule_pump();
+}
+
+void Engine::Impl::schedule_pump() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (pump_scheduled_) return;
+    pump_scheduled_ = true;
+  }
+  executor_.post([this, alive = std::weak_ptr<bool>(alive_)] {
+    if (alive.expired()) return;
+    {
+      const std::lock_guard lock(mutex_);
+      pump_scheduled_ = false;
+    }
+    pump();
+  });
+}
+
+void Engine::Impl::pump() {
+  if (in_flight_ || !started_) return;
+  run_queries();
+  if (read_only_) {
+    refuse_all(fatal_ ? *fatal_
+                      : unavailable("the server is read-only because its disk failed: running jobs "
+                                    "go on, try again later"));
+    return finish_drain();
+  }
+  const bool pass_due = pass_needed_ || next_decision_ < plan_.decisions.size();
+  // Commands and passes take turns, so that neither starves the other.
+  if (!(pass_due && commands_ran_last_) && run_commands()) return;
+  if (pass_due) {
+    run_pass();
+    return;
+  }
+  commands_ran_last_ = false;
+  const bool more = [this] {
+    const std::lock_guard lock(mutex_);
+    return !queue_.empty() || !queries_.empty();
+  }();
+  if (more) return schedule_pump();
+  finish_drain();
+}
+
+void Engine::Impl::run_queries() {
+  std::deque<std::function<void(const State&)>> queries;
+  {
+    const std::lock_guard lock(mutex_);
+    queries.swap(queries_);
+  }
+  for (const auto& query : queries) query(state_);
+}
+
+bool Engine::Impl::run_commands() {
+  std::deque<Queued> batch;
+  {
+    const std::lock_guard lock(mutex_);
+    while (!queue_.empty() && batch.size() < config_.max_batch_commands) {
+      batch.push_back(std::move(queue_.front()));
+      queue_.pop_front();
+    }
+  }
+  if (batch.empty()) return false;
+  Transaction tx(state_, config_, now());
+  std::vector<Answer> answers;
+  answers.reserve(batch.size());
+  for (Queued& queued : batch) {
+    ++stats_.commands;
+    Result<Reply> result = std::visit(
+        [&](const auto& body) { return handle(tx, queued.command.actor, body); },
+        queued.command.body);
+    answers.push_back({std::move(queued.reply), std::move(result)});
+  }
+  if (!tx.events().empty()) {
+    finish_deletions(tx);
+    archive_ended(tx, config_.keep_ended_jobs);
+    pass_needed_ = true;
+  }
+  commands_ran_last_ = true;
+  commit(tx, std::move(answers));
+  return true;
+}
+
+void Engine::Impl::run_pass() {
+  commands_ran_last_ = false;
+  if (next_decision_ >= plan_.decisions.size() || plan_.state_version != state_.version()) {
+    pass_needed_ = false;
+    plan_ = make_plan(state_, now(), plan_cache_);
+    next_decision_ = 0;
+    ++stats_.passes;
+    state_.set_reasons(plan_.reasons);
+    schedule_tick(plan_.next_wakeup);
+  }
+  if (plan_.decisions.empty()) return schedule_pump();
+  pass_needed_ = true;  // Until a pass finds nothing (O3, invariant 9).
+  Transaction tx(state_, config_, now());
+  for (std::size_t n = 0; n < config_.max_batch_decisions; ++n) {
+    if (next_decision_ >= plan_.decisions.size()) break;
+    carry_out(tx, plan_.decisions[next_decision_++]);
+    ++stats_.decisions;
+  }
+  plan_.state_version = state_.version();
+  commit(tx, {});
+}
+
+void Engine::Impl::refuse_all(const Error& error) {
+  std::deque<Queued> batch;
+  {
+    const std::lock_guard lock(mutex_);
+    batch.swap(queue_);
+  }
+  for (Queued& queued : batch) queued.reply(error);
+}
+
+void Engine::Impl::commit(Transaction& tx, std::vector<Answer> answers) {
+  for (const Time when : tx.wakeups()) schedule_tick(when);
+  CommitBatch batch;
+  batch.rows = state_.take_changes();
+  if (tx.events().empty() && batch.rows.empty()) {
+    return committed({}, std::move(tx.effects()), std::move(answers));
+  }
+  batch.epoch = state_.identity().epoch;
+  batch.time = tx.now();
+  batch.counters = state_.counters();
+  batch.events = tx.events();
+  ++stats_.batches;
+  in_flight_ = true;
+  store_.commit(std::move(batch),
+                [this, alive = std::weak_ptr<bool>(alive_), events = std::move(tx.events()),
+                 effects = std::move(tx.effects()),
+                 answers = std::move(answers)](Result<void> result) mutable {
+                  if (alive.expired()) return;
+                  in_flight_ = false;
+                  if (result) {
+                    committed(std::move(events), std::move(effects), std::move(answers));
+                  } else {
+                    failed(result.error(), std::move(answers));
+                  }
+                });
+}
+
+void Engine::Impl::committed(std::vector<Event> events, std::vector<Effect> effects,
+                             std::vector<Answer> answers) {
+  if (!events.empty()) observer_.on_committed(events);
+  for (Answer& answer : answers) answer.reply(std::move(answer.result));
+  for (const Effect& effect : effects) effect(gateway_);
+  schedule_pump();
+}
+
+// Nothing of the batch may be seen: the memory is thrown away and loaded again.
+void Engine::Impl::failed(const Error& error, std::vector<Answer> answers) {
+  ++stats_.failed_commits;
+  read_only_ = true;
+  plan_ = {};
+  next_decision_ = 0;
+  const ErrorCode code = error.code == ErrorCode::kResourceExhausted
+                             ? ErrorCode::kResourceExhausted
+                             : ErrorCode::kUnavailable;
+  const Error refusal{code, fmt::format("nothing was changed, the store refused: {}",
+                                        error.message)};
+  reload();
+  if (error.code == ErrorCode::kAborted) {
+    fatal_ = Error{ErrorCode::kUnavailable,
+                   "another server has taken over this store: this one stays read-only, stop it"};
+  }
+  for (Answer& answer : answers) answer.reply(refusal);
+  if (!fatal_) probe_later();
+  schedule_pump();
+}
+
+void Engine::Impl::reload() {
+  lost_state_ = true;
+  auto stored = store_.load(false);
+  if (!stored) return;
+  const StoreIdentity identity = state_.identity();
+  auto loaded = State::from_stored(std::move(*stored));
+  GPUQ_CHECK_MSG(loaded.has_value(), loaded ? "" : loaded.error().message);
+  state_ = std::move(*loaded);
+  state_.identity() = identity;
+  plan_cache_ = {};
+  lost_state_ = false;
+  next_tick_ = kNever;
+  schedule_all_ticks();
+}
+
+void Engine::Impl::probe_later() {
+  executor_.call_at(clock_.now() + config_.probe_interval,
+                    [this, alive = std::weak_ptr<bool>(alive_)] {
+                      if (alive.expired()) return;
+                      store_.probe([this, alive](Result<void> result) {
+                        if (alive.expired()) return;
+                        if (result && lost_state_) reload();
+                        if (!result || lost_state_) return probe_later();
+                        read_only_ = false;
+                        pass_needed_ = true;
+                        schedule_pump();
+                      });
+                    });
+}
+
+void Engine::Impl::schedule_tick(Time when) {
+  if (when == kNever || when >= next_tick_) return;
+  next_tick_ = when;
+  executor_.call_at(when, [this, when, alive = std::weak_ptr<bool>(alive_)] {
+    if (alive.expired() || next_tick_ != when) return;
+    next_tick_ = kNever;
+    tick();
+  });
+}
+
+void Engine::Impl::tick() {
+  {
+    const std::lock_guard lock(mutex_);
+    queue_.push_back({Command{"", TickCommand{}}, [this](Result<Reply>) { schedule_all_ticks(); }});
+  }
+  schedule_pump();
+}
+
+// The earliest moment at which handle(TickCommand) would do something.
+void Engine::Impl::schedule_all_ticks() {
+  Time next = kNever;
+  const Duration margin = config_.unconfirmed_stop_margin;
+  for (const AttemptId id : state_.live_attempts()) {
+    const Attempt& attempt = state_.attempt(id);
+    if (attempt.stopping()) {
+      next = std::min(next, attempt.stop_at + attempt.grace + margin);
+    } else if (const auto timeout = state_.job_class(state_.job(attempt.job).cls).timeout;
+               timeout && attempt.running_at != kNever) {
+      next = std::min(next, attempt.running_at + *timeout + margin);
+    }
+  }
+  for (const auto& [key, token] : state_.tokens()) next = std::min(next, token.expires);
+  schedule_tick(next);
+}
+
+bool Engine::Impl::idle() const {
+  const std::lock_guard lock(mutex_);
+  return queue_.empty() && queries_.empty() && !in_flight_ && !pass_needed_ && !pump_scheduled_ &&
+         next_decision_ >= plan_.decisions.size();
+}
+
+void Engine::Impl::finish_drain() {
+  std::function<void()> done;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!stopping_ || !queue_.empty()) return;
+    done = std::exchange(drained_, nullptr);
+  }
+  if (done) done();
+}
+
+Engine::Engine(Store& store, AgentGateway& gateway, Observer& observer, Executor& executor,
+               const Clock& clock, EngineConfig config)
+    : impl_(std::make_unique<Impl>(store, gateway, observer, executor, clock,
+                                   std::move(config))) {}
+Engine::~Engine() = default;
+
+Result<void> Engine::start() { return impl_->start(); }
+void Engine::post(Command command, ReplyFn reply) {
+  impl_->post(std::move(command), std::move(reply));
+}
+void Engine::query(std::function<void(const State&)> query) { impl_->query(std::move(query)); }
+void Engine::drain(std::function<void()> done) { impl_->drain(std::move(done)); }
+bool Engine::read_only() const { return impl_->read_only(); }
+const EngineStats& Engine::stats() const { return impl_->stats(); }
+const StoreIdentity& Engine::identity() const { return impl_->state().identity(); }
+bool Engine::idle() const { return impl_->idle(); }
+const State& Engine::state() const { return impl_->state(); }
+
+}  // namespace gpuq

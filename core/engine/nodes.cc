@@ -1,0 +1,293 @@
+// Nodes: registration, link, admin state, and what these do to attempts.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "core/base/text.h"
+#include "core/engine/node_events.h"
+#include "core/engine/policy_change.h"
+#include "core/engine/transaction.h"
+
+namespace gpuq {
+
+namespace {
+
+void emit_node(Transaction& tx, const std::string& actor, EventType type, Node node,
+               std::string detail) {
+  Event event = tx.event(type, actor);
+  event.node = node.id;
+  event.detail = std::move(detail);
+  event.changes.emplace_back(PutNode{std::move(node)});
+  tx.emit(std::move(event));
+}
+
+// Devices keep their index for good; vanished ones become unusable, new ones are appended.
+std::vector<Device> merge_devices(const std::vector<Device>& known,
+                                  const std::vector<Device>& seen) {
+  std::vector<Device> merged = known;
+  for (Device& device : merged) {
+    const auto it = std::find_if(seen.begin(), seen.end(),
+                                 [&](const Device& d) { return d.uuid == device.uuid; });
+    const bool charged = device.charged;
+    if (it == seen.end()) {
+      device.usable = false;
+    } else {
+      device = *it;
+      device.charged = charged;
+    }
+  }
+  for (const Device& device : seen) {
+    const bool is_new = std::none_of(known.begin(), known.end(),
+                                     [&](const Device& d) { return d.uuid == device.uuid; });
+    if (is_new) merged.push_back(device);
+  }
+  return merged;
+}
+
+// The devices that instances given up still use are charged; nothing else is.
+void set_charges(const State& state, Node& node, const std::vector<ReportedInstance>& foreign) {
+  for (Device& device : node.devices) device.charged = false;
+  for (const ReportedInstance& report : foreign) {
+    const Attempt* attempt = state.find_attempt(report.attempt);
+    if (attempt == nullptr || report.state == InstanceState::kExited) continue;
+    for (const AttemptInstance& instance : attempt->instances) {
+      if (instance.use.node != node.id) continue;
+      for (const DeviceUse& use : instance.use.devices) {
+        node.devices[static_cast<std::size_t>(use.device)].charged = true;
+      }
+    }
+  }
+}
+
+Result<void> check_registration(const State& state, const RegisterNodeCommand& command) {
+  const StoreIdentity& own = state.identity();
+  if (command.highest_store_id == own.store_id && command.highest_epoch_seen > own.epoch) {
+    return Error{ErrorCode::kFailedPrecondition,
+                 fmt::format("node {} has seen epoch {} of this store, which is at {}: an older "
+                             "copy of the database was restored", quote(command.node.name),
+                             command.highest_epoch_seen, own.epoch)};
+  }
+  if (!is_object_name(command.node.name)) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("node name {} is not 1 to 128 of [A-Za-z0-9._-]",
+                             quote(command.node.name))};
+  }
+  std::set<std::string> uuids;
+  for (const Device& device : command.node.devices) {
+    if (device.uuid.empty() || !uuids.insert(device.uuid).second) {
+      return Error{ErrorCode::kInvalidArgument,
+                   fmt::format("node {} reports device {} twice or without UUID",
+                               quote(command.node.name), quote(device.uuid))};
+    }
+  }
+  return {};
+}
+
+// What the server thinks runs there but the agent does not know of: sent again while it can not have
+// begun, lost otherwise.
+void settle_unreported(Transaction& tx, const std::string& actor, NodeId node,
+                       const std::set<std::pair<AttemptId, std::int32_t>>& reported,
+                       bool same_state_dir) {
+  std::vector<AttemptId> lost;
+  for (const AttemptId id : tx.state().live_attempts()) {
+    const Attempt& attempt = tx.state().attempt(id);
+    for (std::size_t i = 0; i < attempt.instances.size(); ++i) {
+      const AttemptInstance& instance = attempt.instances[i];
+      const auto n = static_cast<std::int32_t>(i);
+      if (instance.use.node != node || instance.state == InstanceState::kExited) continue;
+      if (reported.contains({id, n})) continue;
+      const bool never_begun = instance.state == InstanceState::kSent && same_state_dir;
+      if (never_begun && !attempt.stopping()) {
+        send_start(tx, attempt, n);
+      } else {
+        lost.push_back(id);
+        break;
+      }
+    }
+  }
+  for (const AttemptId id : lost) {
+    lose_instances(tx, actor, id, node, "Lost: the node's agent does not know the attempt any more");
+  }
+}
+
+void resend_orders(Transaction& tx, AttemptId id, std::int32_t instance) {
+  const Attempt* attempt = tx.state().find_attempt(id);
+  if (attempt == nullptr || !attempt->live()) return;
+  const AttemptInstance& at = attempt->instances[static_cast<std::size_t>(instance)];
+  if (at.state == InstanceState::kExited) return;
+  if (attempt->stopping()) {
+    StopOrder order{tx.fence(id), at.use.node, instance, attempt->stop, attempt->grace};
+    tx.effect([order](AgentGateway& gateway) { gateway.stop(order); });
+    return;
+  }
+  const bool all_prepared = std::all_of(
+      attempt->instances.begin(), attempt->instances.end(),
+      [](const AttemptInstance& i) { return i.state >= InstanceState::kPrepared; });
+  if (at.state == InstanceState::kPrepared && all_prepared) {
+    const Fence fence = tx.fence(id);
+    tx.effect([fence, node = at.use.node, instance](AgentGateway& gateway) {
+      gateway.go(fence, node, instance);
+    });
+  }
+}
+
+Node merged_node(const State& state, const RegisterNodeCommand& command, const Node* known,
+                 NodeId id) {
+  Node node = command.node;
+  node.id = id;
+  node.link = NodeLink::kUp;
+  node.admin = known != nullptr ? known->admin : NodeAdmin::kOpen;
+  if (known != nullptr) node.devices = merge_devices(known->devices, command.node.devices);
+  std::vector<ReportedInstance> foreign;
+  for (const ReportedInstance& report : command.instances) {
+    if (!is_ours(state, id, report)) foreign.push_back(report);
+  }
+  set_charges(state, node, foreign);
+  return node;
+}
+
+}  // namespace
+
+Result<Reply> handle(Transaction& tx, const std::string& actor,
+                     const RegisterNodeCommand& command) {
+  State& state = tx.state();
+  if (auto checked = check_registration(state, command); !checked) return checked.error();
+  const Node* known = state.find_node(command.node.name);
+  const NodeId id =
+      known != nullptr ? known->id : NodeId(state.mutable_counters().next_node++);
+  const bool same_state_dir = known != nullptr && known->state_dir_id == command.node.state_dir_id;
+  Node node = merged_node(state, command, known, id);
+  Event event = tx.event(EventType::kNodeRegistered, actor);
+  event.node = id;
+  if (state.policy().builtin) {
+    std::vector<Node> nodes = state.nodes();
+    std::erase_if(nodes, [&](const Node& n) { return n.id == id; });
+    nodes.push_back(node);
+    PolicyTables tables = builtin_policy(state.policy(), nodes);
+    if (tables != state.policy()) event.changes.emplace_back(PutPolicy{std::move(tables)});
+  }
+  node.env = environment_for(state.policy(), node);
+  event.detail = fmt::format("node {}: {} devices, {} CPUs", node.name, node.devices.size(),
+                             node.cpus);
+  if (known == nullptr || *known != node || !event.changes.empty()) {
+    event.changes.emplace_back(PutNode{node});
+    tx.emit(std::move(event));
+  }
+  Reply reply;
+  reply.node = id;
+  std::set<std::pair<AttemptId, std::int32_t>> reported;
+  for (const ReportedInstance& report : command.instances) {
+    reported.insert({report.attempt, report.instance});
+    if (is_ours(tx.state(), id, report)) {
+      apply_report(tx, actor, report, StopCause::kNone);
+      resend_orders(tx, report.attempt, report.instance);
+    } else if (report.state == InstanceState::kExited) {
+      reply.forget.emplace_back(report.attempt, report.instance);
+    } else {
+      reply.fenced_off.emplace_back(report.attempt, report.instance);
+    }
+  }
+  settle_unreported(tx, actor, id, reported, same_state_dir);
+  return reply;
+}
+
+Result<Reply> handle(Transaction& tx, const std::string& actor, const NodeLinkCommand& command) {
+  const Node* known = tx.state().find_node(command.node);
+  if (known == nullptr) {
+    return Error{ErrorCode::kNotFound, fmt::format("node {} does not exist", quote(command.node))};
+  }
+  if (known->link == command.link) return Reply{};
+  // Only a registration brings a node back UP from DOWN; silence never improves a link.
+  if (known->link == NodeLink::kDown && command.link == NodeLink::kUnreachable) return Reply{};
+  Node node = *known;
+  node.link = command.link;
+  const NodeId id = node.id;
+  const std::string detail =
+      fmt::format("node {}: {} -> {}", node.name, to_string(known->link), to_string(command.link));
+  emit_node(tx, actor, EventType::kNodeChanged, std::move(node), detail);
+  if (command.link != NodeLink::kDown) return Reply{};
+  std::vector<AttemptId> lost;
+  for (const AttemptId attempt : tx.state().live_attempts()) {
+    const auto& instances = tx.state().attempt(attempt).instances;
+    const bool here = std::any_of(instances.begin(), instances.end(),
+                                  [&](const AttemptInstance& i) { return i.use.node == id; });
+    if (here) lost.push_back(attempt);
+  }
+  for (const AttemptId attempt : lost) {
+    lose_instances(tx, actor, attempt, id, fmt::format("Lost: node {} is DOWN", command.node));
+  }
+  return Reply{};
+}
+
+Result<Reply> handle(Transaction& tx, const std::string& actor,
+                     const SetNodeAdminCommand& command) {
+  const Node* known = tx.state().find_node(command.node);
+  if (known == nullptr) {
+    return Error{ErrorCode::kNotFound,
+                 fmt::format("node {} does not exist; see `gpuq node ls`", quote(command.node))};
+  }
+  if (known->admin == command.admin) return Reply{};
+  Node node = *known;
+  node.admin = command.admin;
+  const std::string detail = fmt::format("node {}: {} -> {}", node.name, to_string(known->admin),
+                                         to_string(command.admin));
+  emit_node(tx, actor, EventType::kNodeChanged, std::move(node), detail);
+  return Reply{};
+}
+
+void lose_instances(Transaction& tx, const std::string& actor, AttemptId id, NodeId node,
+                    const std::string& reason) {
+  const Attempt* live = tx.state().find_attempt(id);
+  if (live == nullptr || !live->live()) return;
+  Attempt attempt = *live;
+  attempt.lost_to_node = true;
+  attempt.status_reason = reason;
+  bool others = false;
+  for (AttemptInstance& instance : attempt.instances) {
+    if (instance.use.node == node) instance.state = InstanceState::kExited;
+    others = others || instance.state != InstanceState::kExited;
+  }
+  if (!others) {
+    end_attempt_as(tx, actor, std::move(attempt),
+                   {AttemptOutcome::kLost, -1, true, reason});
+    return;
+  }
+  const Duration grace = grace_of(tx, tx.state().job(attempt.job));
+  stop_attempt_as(tx, actor, std::move(attempt), StopCause::kGangMember, grace, reason, {});
+}
+
+void release_charges(Transaction& tx, const std::string& actor, NodeId id,
+                     const ReportedInstance& report) {
+  const Attempt* attempt = tx.state().find_attempt(report.attempt);
+  if (attempt == nullptr) return;
+  Node node = tx.state().node(id);
+  bool changed = false;
+  for (const AttemptInstance& instance : attempt->instances) {
+    if (instance.use.node != id) continue;
+    for (const DeviceUse& use : instance.use.devices) {
+      Device& device = node.devices[static_cast<std::size_t>(use.device)];
+      changed = changed || device.charged;
+      device.charged = false;
+    }
+  }
+  if (changed) {
+    emit_node(tx, actor, EventType::kNodeChanged, std::move(node),
+              fmt::format("attempt {} is confirmed gone", report.attempt.value));
+  }
+}
+
+void charge_devices(Transaction& tx, const std::string& actor, const Attempt& attempt) {
+  for (const AttemptInstance& instance : attempt.instances) {
+    if (instance.use.devices.empty()) continue;
+    Node node = tx.state().node(instance.use.node);
+    for (const DeviceUse& use : instance.use.devices) {
+      node.devices[static_cast<std::size_t>(use.device)].charged = true;
+    }
+    emit_node(tx, actor, EventType::kNodeChanged, std::move(node),
+              fmt::format("devices of attempt {} wait for its confirmed end", attempt.id.value));
+  }
+}
+
+}  // namespace gpuq

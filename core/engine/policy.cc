@@ -1,0 +1,151 @@
+// Apply: the policy document's change and what it means for nodes and jobs.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/engine/policy_change.h"
+#include "core/engine/transaction.h"
+
+namespace gpuq {
+
+namespace {
+
+std::map<ShareId, ShareUse> count_uses(const State& state) {
+  std::map<ShareId, ShareUse> uses;
+  for (const auto& [id, job] : state.jobs()) {
+    if (is_terminal(job.state)) continue;
+    ShareUse& use = uses[job.share];
+    ++(is_active(job.state) ? use.active : use.waiting);
+  }
+  return uses;
+}
+
+std::vector<JobId> jobs_of(const State& state, ShareId share) {
+  std::vector<JobId> jobs;
+  for (const auto& [id, job] : state.jobs()) {
+    if (job.share == share && !is_terminal(job.state)) jobs.push_back(id);
+  }
+  return jobs;
+}
+
+template <typename Record>
+void sort_by_id(std::vector<Record>& records) {
+  std::sort(records.begin(), records.end(),
+            [](const Record& a, const Record& b) { return a.id < b.id; });
+}
+
+// A deleted share with jobs stays, taking nothing new, until its last job has ended (P12); with it
+// its queue and the queue's environment and units.
+void keep_while_used(const PolicyTables& before, const std::map<ShareId, ShareUse>& uses,
+                     PolicyTables& after) {
+  for (const Share& share : before.shares) {
+    if (after.share(share.id) != nullptr || !uses.contains(share.id)) continue;
+    Share kept = share;
+    kept.deleting = true;
+    kept.def.enabled = false;
+    after.shares.push_back(kept);
+    if (after.queue(share.queue) == nullptr) {
+      Queue queue = *before.queue(share.queue);
+      queue.deleting = true;
+      queue.def.enabled = false;
+      after.queues.push_back(queue);
+      const Environment* env = before.environment_of(share.queue);
+      if (env != nullptr && after.environment(env->id) == nullptr) {
+        after.environments.push_back(*env);
+      }
+    }
+    for (const CapacityLimit& limit : share.def.capacity_limits) {
+      const Unit* unit = before.unit(limit.unit);
+      if (unit != nullptr && after.unit(unit->id) == nullptr) after.units.push_back(*unit);
+    }
+  }
+  sort_by_id(after.shares);
+  sort_by_id(after.queues);
+  sort_by_id(after.environments);
+  sort_by_id(after.units);
+}
+
+void end_jobs(Transaction& tx, const std::string& actor, ShareId share,
+              const std::string& share_name) {
+  const std::string reason = fmt::format("Quota share {} was deleted", share_name);
+  for (const JobId id : jobs_of(tx.state(), share)) {
+    Job job = tx.state().job(id);
+    if (!is_active(job.state)) {
+      end_waiting_job(tx, actor, id, reason);
+    } else if (!job.terminating) {
+      job.terminating = true;
+      job.status_reason = reason;
+      stop_attempt(tx, actor, job.attempt, StopCause::kTerminated, grace_of(tx, job), reason,
+                   {PutJob{job}});
+    }
+  }
+}
+
+void emit_policy(Transaction& tx, const std::string& actor, PolicyTables tables,
+                 std::string detail) {
+  Event event = tx.event(EventType::kPolicyApplied, actor);
+  event.detail = std::move(detail);
+  std::vector<Node> moved;
+  for (const Node& node : tx.state().nodes()) {
+    const EnvId env = environment_for(tables, node);
+    if (env == node.env) continue;
+    moved.push_back(node);
+    moved.back().env = env;
+  }
+  event.changes.emplace_back(PutPolicy{std::move(tables)});
+  for (Node& node : moved) event.changes.emplace_back(PutNode{std::move(node)});
+  tx.emit(std::move(event));
+}
+
+}  // namespace
+
+Result<Reply> handle(Transaction& tx, const std::string& actor,
+                     const ApplyPolicyCommand& command) {
+  const State& state = tx.state();
+  const PolicyLimits limits{tx.config().max_shares_per_queue, tx.config().max_units_per_share};
+  const auto uses = count_uses(state);
+  PolicyChange change = plan_policy_change(state.policy(), command, state.nodes(), uses, limits);
+  Reply reply;
+  reply.changes = change.changes;
+  reply.issues = change.issues;
+  const bool failed = change.has_errors();
+  if (failed || command.dry_run || change.tables == state.policy()) return reply;
+  std::string detail;
+  for (const std::string& line : change.changes) detail += (detail.empty() ? "" : "; ") + line;
+  std::map<ShareId, std::string> names;
+  for (const Share& share : state.policy().shares) names[share.id] = share.def.name;
+  keep_while_used(state.policy(), uses, change.tables);
+  emit_policy(tx, actor, std::move(change.tables), std::move(detail));
+  for (const ShareId share : change.deleted_shares) end_jobs(tx, actor, share, names[share]);
+  finish_deletions(tx);
+  return reply;
+}
+
+void finish_deletions(Transaction& tx) {
+  const PolicyTables& policy = tx.state().policy();
+  const auto leaving = [](const auto& record) { return record.deleting; };
+  if (std::none_of(policy.shares.begin(), policy.shares.end(), leaving)) return;
+  const auto uses = count_uses(tx.state());
+  PolicyTables tables = policy;
+  std::erase_if(tables.shares,
+                [&](const Share& share) { return share.deleting && !uses.contains(share.id); });
+  if (tables.shares.size() == policy.shares.size()) return;
+  std::vector<std::string> environments;
+  std::erase_if(tables.queues, [&](const Queue& queue) {
+    if (!queue.deleting) return false;
+    const bool empty = std::none_of(tables.shares.begin(), tables.shares.end(),
+                                    [&](const Share& share) { return share.queue == queue.id; });
+    if (empty) environments = queue.def.service_environments;
+    return empty;
+  });
+  // The built-in environment served the built-in queue only.
+  std::erase_if(tables.environments, [&](const Environment& env) {
+    const bool served = std::find(environments.begin(), environments.end(), env.def.name) !=
+                        environments.end();
+    return served && env.def.name == kDefaultName && !env.def.enabled;
+  });
+  emit_policy(tx, "", std::move(tables), "a deleted quota share has no job left");
+}
+
+}  // namespace gpuq

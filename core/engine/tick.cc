@@ -1,0 +1,96 @@
+// What time does: unconfirmed stops, overrun time limits, expired tokens, the archive.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/engine/node_events.h"
+#include "core/engine/transaction.h"
+
+namespace gpuq {
+
+namespace {
+
+// P9: grace plus the margin without a confirmed exit: the share's charge ends, the devices stay
+// charged to the node until an agent has verified them.
+void give_up(Transaction& tx, AttemptId id) {
+  const Attempt attempt = tx.state().attempt(id);
+  AttemptEnd end;
+  end.outcome = AttemptOutcome::kLost;
+  end.lost_to_node = true;
+  end.reason = fmt::format("Lost: the exit was not confirmed {} s after the grace period",
+                           tx.config().unconfirmed_stop_margin.count() / 1000);
+  if (attempt.stop == StopCause::kTimeout) {
+    end.outcome = AttemptOutcome::kTimedOut;
+    end.lost_to_node = false;
+  }
+  if (attempt.stop == StopCause::kTerminated) {
+    end.outcome = AttemptOutcome::kTerminated;
+    end.lost_to_node = false;
+  }
+  end_attempt(tx, "", id, end);
+  charge_devices(tx, "", attempt);
+}
+
+}  // namespace
+
+Result<Reply> handle(Transaction& tx, const std::string&, const TickCommand&) {
+  State& state = tx.state();
+  const Duration margin = tx.config().unconfirmed_stop_margin;
+  std::vector<AttemptId> stuck;
+  std::vector<AttemptId> overdue;
+  for (const AttemptId id : state.live_attempts()) {
+    const Attempt& attempt = state.attempt(id);
+    if (attempt.stopping()) {
+      if (tx.now() >= attempt.stop_at + attempt.grace + margin) stuck.push_back(id);
+      continue;
+    }
+    const auto timeout = state.job_class(state.job(attempt.job).cls).timeout;
+    if (!timeout || attempt.running_at == kNever) continue;
+    if (tx.now() >= attempt.running_at + *timeout + margin) overdue.push_back(id);
+  }
+  for (const AttemptId id : stuck) give_up(tx, id);
+  for (const AttemptId id : overdue) {
+    const Job& job = state.job(state.attempt(id).job);
+    stop_attempt(tx, "", id, StopCause::kTimeout, grace_of(tx, job),
+                 "Attempt duration exceeded its timeout");
+  }
+  std::vector<Change> expired;
+  for (const auto& [key, token] : state.tokens()) {
+    if (token.expires <= tx.now()) expired.emplace_back(DropToken{key});
+  }
+  if (!expired.empty()) {
+    Event event = tx.event(EventType::kJobsArchived, "");
+    event.detail = fmt::format("{} client tokens expired", expired.size());
+    event.changes = std::move(expired);
+    tx.emit(std::move(event));
+  }
+  return Reply{};
+}
+
+void archive_ended(Transaction& tx, std::size_t keep) {
+  const State& state = tx.state();
+  // Some slack, so that the archive moves in large batches.
+  if (state.ended_jobs().size() <= keep + keep / 10) return;
+  std::vector<std::pair<Time, JobId>> ended;
+  for (const JobId id : state.ended_jobs()) ended.emplace_back(state.job(id).ended_at, id);
+  std::sort(ended.begin(), ended.end());
+  const std::size_t moves = std::min<std::size_t>(ended.size() - keep, 1'000);
+  Event event = tx.event(EventType::kJobsArchived, "");
+  event.detail = fmt::format("{} ended jobs moved to the archive", moves);
+  std::set<ClassId> classes;
+  for (std::size_t i = 0; i < moves; ++i) {
+    classes.insert(state.job(ended[i].second).cls);
+    event.changes.emplace_back(ArchiveJob{ended[i].second});
+  }
+  tx.emit(std::move(event));
+  Event unused = tx.event(EventType::kJobsArchived, "");
+  for (const ClassId id : classes) {
+    if (state.class_is_unused(id)) unused.changes.emplace_back(DropClass{id});
+  }
+  if (unused.changes.empty()) return;
+  unused.detail = fmt::format("{} job classes are unused", unused.changes.size());
+  tx.emit(std::move(unused));
+}
+
+}  // namespace gpuq

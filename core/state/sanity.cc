@@ -1,0 +1,130 @@
+// sanity_check(): the invariants of docs/SCHEDULING.md that one state can show by itself.
+#include <fmt/format.h>
+
+#include <map>
+
+#include "core/state/state.h"
+
+namespace gpuq {
+
+namespace {
+
+// Invariant 1: no device milli-unit twice; every allocation on an existing device.
+std::string check_devices(const State& state) {
+  std::map<std::pair<NodeId, std::int32_t>, std::int32_t> used;
+  const auto count = [&](const InstanceUse& use, bool booking) -> std::string {
+    const Node* node = nullptr;
+    for (const Node& n : state.nodes()) {
+      if (n.id == use.node) node = &n;
+    }
+    if (node == nullptr) return fmt::format("an allocation on unknown node {}", use.node.value);
+    for (const DeviceUse& device : use.devices) {
+      if (device.device < 0 || device.device >= static_cast<std::int32_t>(node->devices.size())) {
+        return fmt::format("an allocation on device {} of node {}", device.device, node->name);
+      }
+      if (booking && device.awaits.valid()) continue;
+      std::int32_t& milli = used[{use.node, device.device}];
+      milli += device.milli;
+      if (milli > 1000) return fmt::format("device {} of {} is given twice", device.device, node->name);
+    }
+    return {};
+  };
+  for (const AttemptId id : state.live_attempts()) {
+    for (const AttemptInstance& instance : state.attempt(id).instances) {
+      if (std::string fault = count(instance.use, false); !fault.empty()) return fault;
+    }
+  }
+  for (const auto& [job, booking] : state.bookings()) {
+    for (const InstanceUse& use : booking.instances) {
+      if (std::string fault = count(use, true); !fault.empty()) return fault;
+    }
+  }
+  return {};
+}
+
+// Invariant 2 and 7: an active job has exactly one live attempt with every instance, others none.
+std::string check_jobs(const State& state) {
+  for (const auto& [id, job] : state.jobs()) {
+    if (is_active(job.state) != job.attempt.valid()) {
+      return fmt::format("job {} is {} with attempt {}", id.value, to_string(job.state),
+                         job.attempt.value);
+    }
+    if (!job.attempt.valid()) continue;
+    const Attempt* attempt = state.find_attempt(job.attempt);
+    if (attempt == nullptr || !attempt->live() || attempt->job != id) {
+      return fmt::format("job {} names attempt {}, which is not its live one", id.value,
+                         job.attempt.value);
+    }
+    if (attempt->state != job.state) {
+      return fmt::format("job {} and its attempt differ in state", id.value);
+    }
+    const auto instances = static_cast<std::size_t>(state.job_class(job.cls).instances);
+    if (attempt->instances.size() != instances) {
+      return fmt::format("attempt {} is a part of a gang", attempt->id.value);
+    }
+  }
+  for (const AttemptId id : state.live_attempts()) {
+    const Job* job = state.find_job(state.attempt(id).job);
+    if (job == nullptr || job->attempt != id) {
+      return fmt::format("live attempt {} belongs to no job", id.value);
+    }
+  }
+  return {};
+}
+
+// Bookings wait for live attempts that are being stopped, and for nothing else.
+std::string check_bookings(const State& state) {
+  for (const auto& [id, booking] : state.bookings()) {
+    for (const AttemptId victim : booking.victims) {
+      const Attempt* attempt = state.find_attempt(victim);
+      if (attempt == nullptr || !attempt->stopping()) {
+        return fmt::format("the booking of job {} waits for attempt {}, which is not stopping",
+                           id.value, victim.value);
+      }
+    }
+  }
+  return {};
+}
+
+// Invariant 3: for every unit the shares' held sums to what attempts and bookings hold.
+std::string check_sums(const State& state) {
+  Ledger fresh;
+  fresh.reset(state.policy(), state.nodes());
+  for (const auto& [key, holding] : state.ledger().holdings()) fresh.add(holding);
+  fresh.refresh_pools(state.policy(), state.nodes());
+  if (!fresh.same_as(state.ledger())) return "the ledger differs from its recount";
+  const std::size_t expected = state.live_attempts().size() + state.bookings().size();
+  if (state.ledger().holdings().size() != expected) return "the ledger holds something unknown";
+  for (const Share& share : state.policy().shares) {
+    for (const Unit& unit : state.policy().units) {
+      Amount sum;
+      for (const auto& [key, holding] : state.ledger().laid(share.id)) {
+        if (holding->unit == unit.id && !holding->stopping) sum += holding->demand;
+      }
+      if (sum != state.ledger().held(share.id, unit.id, View::kAfter)) {
+        return fmt::format("share {} holds another amount of {} than its jobs", share.def.name,
+                           unit.def.name);
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string State::sanity_check() const {
+  for (const auto check : {check_jobs, check_bookings, check_devices, check_sums}) {
+    if (std::string fault = check(*this); !fault.empty()) return fault;
+  }
+  for (const auto& [share, waiting] : waiting_) {
+    std::size_t count = waiting.booked.size();
+    for (const auto& [cls, group] : waiting.groups) {
+      count += group.jobs.size();
+      if (group.jobs.empty()) return "an empty group of waiting jobs";
+    }
+    if (count != static_cast<std::size_t>(waiting.count)) return "waiting jobs are miscounted";
+  }
+  return {};
+}
+
+}  // namespace gpuq

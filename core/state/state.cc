@@ -1,0 +1,348 @@
+#include "core/state/state.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/check.h"
+
+namespace gpuq {
+
+namespace {
+
+const WaitingShare kNobodyWaits;
+
+template <typename Map, typename Key>
+auto* find_in(Map& map, const Key& key) {
+  const auto it = map.find(key);
+  return it == map.end() ? nullptr : &it->second;
+}
+
+}  // namespace
+
+State::State() { ledger_.reset(policy_, nodes_); }
+
+void State::apply(const Event& event) {
+  for (const Change& change : event.changes) {
+    std::visit([this](const auto& record) { put(record); }, change);
+  }
+  last_time_ = std::max(last_time_, event.at);
+  if (ledger_.pools_dirty()) ledger_.refresh_pools(policy_, nodes_);
+  ++version_;
+}
+
+void State::put(const PutClass& change) {
+  classes_[change.record.id] = change.record;
+  class_index_[change.record] = change.record.id;
+  class_refs_.try_emplace(change.record.id, 0);
+  touched_.classes.insert(change.record.id);
+}
+
+void State::put(const DropClass& change) {
+  const auto it = classes_.find(change.id);
+  GPUQ_CHECK(it != classes_.end() && class_refs_[change.id] == 0);
+  class_index_.erase(it->second);
+  classes_.erase(it);
+  class_refs_.erase(change.id);
+  touched_.classes.insert(change.id);
+}
+
+void State::put(const PutJob& change) {
+  const Job& job = change.record;
+  const auto it = jobs_.find(job.id);
+  if (it == jobs_.end()) {
+    ++class_refs_[job.cls];
+    const Job& added = jobs_.emplace(job.id, job).first->second;
+    index_job(added);
+  } else {
+    GPUQ_CHECK(it->second.cls == job.cls);
+    unindex_job(it->second);
+    const bool reordered = it->second.priority != job.priority;
+    it->second = job;
+    index_job(it->second);
+    if (reordered) refresh_holdings(it->second);
+  }
+  touched_.jobs.insert(job.id);
+}
+
+// A changed priority changes the job's place in P4's order.
+void State::refresh_holdings(const Job& job) {
+  if (const Holding* held = ledger_.find(key_of(job.attempt)); job.attempt.valid() && held) {
+    ledger_.remove(key_of(job.attempt));
+    ledger_.add(holding_of(attempts_.at(job.attempt)));
+  }
+  if (const Booking* booking = find_booking(job.id)) {
+    ledger_.remove(booking_key(job.id));
+    ledger_.add(holding_of(*booking));
+  }
+}
+
+void State::put(const PutSpec& change) { touched_.specs.push_back(change); }
+
+void State::put(const PutAttempt& change) {
+  const Attempt& attempt = change.record;
+  if (ledger_.find(key_of(attempt.id)) != nullptr) ledger_.remove(key_of(attempt.id));
+  if (!attempts_.contains(attempt.id)) job_attempts_[attempt.job].push_back(attempt.id);
+  attempts_[attempt.id] = attempt;
+  live_attempts_.erase(attempt.id);
+  if (attempt.live()) {
+    live_attempts_.insert(attempt.id);
+    ledger_.add(holding_of(attempt));
+  }
+  touched_.attempts.insert(attempt.id);
+}
+
+void State::put(const PutBooking& change) {
+  const Booking& booking = change.record;
+  const Job& job = jobs_.at(booking.job);
+  unindex_job(job);
+  if (bookings_.contains(booking.job)) ledger_.remove(booking_key(booking.job));
+  bookings_[booking.job] = booking;
+  ledger_.add(holding_of(booking));
+  index_job(job);
+  touched_.bookings.insert(booking.job);
+}
+
+void State::put(const DropBooking& change) {
+  const auto it = bookings_.find(change.job);
+  GPUQ_CHECK(it != bookings_.end());
+  const Job& job = jobs_.at(change.job);
+  unindex_job(job);
+  ledger_.remove(booking_key(change.job));
+  bookings_.erase(it);
+  index_job(job);
+  touched_.bookings.insert(change.job);
+}
+
+void State::put(const PutPreemption& change) {
+  const Preemption& record = change.record;
+  if (const Preemption* old = find_in(preemptions_, record.id)) {
+    unindex_preemption(*old);
+  } else {
+    job_preemptions_[record.job].push_back(record.id);
+  }
+  preemptions_[record.id] = record;
+  if (record.end == PreemptionEnd::kOpen) open_preemptions_[record.beneficiary].insert(record.id);
+  touched_.preemptions.insert(record.id);
+}
+
+void State::unindex_preemption(const Preemption& record) {
+  const auto open = open_preemptions_.find(record.beneficiary);
+  if (open == open_preemptions_.end()) return;
+  open->second.erase(record.id);
+  if (open->second.empty()) open_preemptions_.erase(open);
+}
+
+void State::put(const PutNode& change) {
+  const Node& node = change.record;
+  const auto it = std::lower_bound(nodes_.begin(), nodes_.end(), node.id,
+                                   [](const Node& n, NodeId id) { return n.id < id; });
+  if (it != nodes_.end() && it->id == node.id) {
+    node_names_.erase(it->name);
+    *it = node;
+  } else {
+    nodes_.insert(it, node);
+  }
+  node_names_[node.name] = node.id;
+  touched_.nodes.insert(node.id);
+  rebuild_ledger();
+}
+
+void State::put(const DropNode& change) {
+  const auto it = std::find_if(nodes_.begin(), nodes_.end(),
+                               [&](const Node& n) { return n.id == change.id; });
+  GPUQ_CHECK(it != nodes_.end());
+  node_names_.erase(it->name);
+  nodes_.erase(it);
+  touched_.nodes.insert(change.id);
+  rebuild_ledger();
+}
+
+void State::put(const PutPolicy& change) {
+  policy_ = change.tables;
+  touched_.policy = true;
+  rebuild_ledger();
+}
+
+void State::put(const PutToken& change) {
+  tokens_[change.record.key] = change.record;
+  touched_.tokens.insert(change.record.key);
+}
+
+void State::put(const DropToken& change) {
+  tokens_.erase(change.key);
+  touched_.tokens.insert(change.key);
+}
+
+void State::put(const ArchiveJob& change) {
+  const auto it = jobs_.find(change.id);
+  GPUQ_CHECK(it != jobs_.end() && is_terminal(it->second.state));
+  unindex_job(it->second);
+  for (const AttemptId id : job_attempts_[change.id]) attempts_.erase(id);
+  for (const PreemptionId id : job_preemptions_[change.id]) {
+    unindex_preemption(preemptions_.at(id));
+    preemptions_.erase(id);
+  }
+  job_attempts_.erase(change.id);
+  job_preemptions_.erase(change.id);
+  --class_refs_[it->second.cls];
+  jobs_.erase(it);
+  touched_.archived.push_back(change.id);
+}
+
+void State::index_job(const Job& job) {
+  if (is_terminal(job.state)) ended_jobs_.insert(job.id);
+  if (job.state != JobState::kRunnable) return;
+  WaitingShare& share = waiting_[job.share];
+  ++share.count;
+  if (bookings_.contains(job.id)) {
+    share.booked.insert(wait_key(job));
+  } else {
+    share.groups[job.cls].jobs.insert(wait_key(job));
+  }
+}
+
+void State::unindex_job(const Job& job) {
+  ended_jobs_.erase(job.id);
+  if (job.state != JobState::kRunnable) return;
+  WaitingShare& share = waiting_.at(job.share);
+  --share.count;
+  if (bookings_.contains(job.id)) {
+    share.booked.erase(wait_key(job));
+    return;
+  }
+  const auto group = share.groups.find(job.cls);
+  group->second.jobs.erase(wait_key(job));
+  if (group->second.jobs.empty()) share.groups.erase(group);
+}
+
+Holding State::holding_of(const Attempt& attempt) const {
+  const Job& job = jobs_.at(attempt.job);
+  Holding holding;
+  holding.key = key_of(attempt.id);
+  holding.job = attempt.job;
+  holding.share = attempt.share;
+  holding.unit = attempt.unit;
+  holding.demand = attempt.demand;
+  holding.priority = job.priority;
+  holding.preemptible = classes_.at(job.cls).preemptible;
+  holding.stopping = attempt.stopping();
+  holding.started = attempt.scheduled_at;
+  holding.running_since = attempt.running_at;
+  for (const AttemptInstance& instance : attempt.instances) holding.uses.push_back(instance.use);
+  return holding;
+}
+
+Holding State::holding_of(const Booking& booking) const {
+  const Job& job = jobs_.at(booking.job);
+  Holding holding;
+  holding.key = booking_key(booking.job);
+  holding.job = booking.job;
+  holding.share = booking.share;
+  holding.unit = booking.unit;
+  holding.demand = booking.demand;
+  holding.priority = job.priority;
+  holding.preemptible = classes_.at(job.cls).preemptible;
+  holding.started = booking.made_at;
+  holding.uses = booking.instances;
+  holding.victims = booking.victims;
+  return holding;
+}
+
+void State::rebuild_ledger() {
+  ++topology_version_;
+  ledger_.reset(policy_, nodes_);
+  for (const AttemptId id : live_attempts_) ledger_.add(holding_of(attempts_.at(id)));
+  for (const auto& [job, booking] : bookings_) ledger_.add(holding_of(booking));
+  ledger_.refresh_pools(policy_, nodes_);
+}
+
+void State::set_reasons(const std::vector<GroupReason>& reasons) {
+  for (const GroupReason& reason : reasons) {
+    const auto share = waiting_.find(reason.share);
+    if (share == waiting_.end()) continue;
+    if (WaitGroup* group = find_in(share->second.groups, reason.cls)) {
+      group->reason = reason.reason;
+    }
+  }
+}
+
+const Job& State::job(JobId id) const { return jobs_.at(id); }
+const JobClass& State::job_class(ClassId id) const { return classes_.at(id); }
+const Attempt& State::attempt(AttemptId id) const { return attempts_.at(id); }
+
+const WaitingShare& State::waiting(ShareId share) const {
+  const auto* found = find_in(waiting_, share);
+  return found == nullptr ? kNobodyWaits : *found;
+}
+
+const Job* State::find_job(JobId id) const { return find_in(jobs_, id); }
+const Attempt* State::find_attempt(AttemptId id) const { return find_in(attempts_, id); }
+const Booking* State::find_booking(JobId id) const { return find_in(bookings_, id); }
+const TokenRecord* State::find_token(const std::string& key) const {
+  return find_in(tokens_, key);
+}
+
+const Node* State::find_node(const std::string& name) const {
+  const NodeId* id = find_in(node_names_, name);
+  return id == nullptr ? nullptr : &nodes_[ledger_.node_index(*id)];
+}
+
+const Node& State::node(NodeId id) const { return nodes_[ledger_.node_index(id)]; }
+
+const JobClass* State::find_class(const JobClass& wanted) const {
+  const ClassId* id = find_in(class_index_, wanted);
+  return id == nullptr ? nullptr : &classes_.at(*id);
+}
+
+bool State::class_is_unused(ClassId id) const {
+  const auto it = class_refs_.find(id);
+  return it != class_refs_.end() && it->second == 0;
+}
+
+std::vector<const Attempt*> State::attempts_of(JobId job) const {
+  std::vector<const Attempt*> found;
+  const auto* ids = find_in(job_attempts_, job);
+  if (ids == nullptr) return found;
+  for (const AttemptId id : *ids) found.push_back(&attempts_.at(id));
+  return found;
+}
+
+std::vector<const Preemption*> State::preemptions_of(JobId job) const {
+  std::vector<const Preemption*> found;
+  const auto* ids = find_in(job_preemptions_, job);
+  if (ids == nullptr) return found;
+  for (const PreemptionId id : *ids) found.push_back(&preemptions_.at(id));
+  return found;
+}
+
+const std::set<PreemptionId>* State::open_preemptions(JobId beneficiary) const {
+  return find_in(open_preemptions_, beneficiary);
+}
+
+Reason State::reason_of(JobId id) const {
+  Reason reason;
+  const Job* job = find_job(id);
+  if (job == nullptr || job->state != JobState::kRunnable) return reason;
+  if (const Booking* booking = find_booking(id); booking != nullptr && !booking->lacking) {
+    reason.code = ReasonCode::kWaitingForPreemptedCapacity;
+    reason.unit = booking->unit;
+    reason.demand = booking->demand;
+    reason.victims = static_cast<std::int32_t>(booking->victims.size());
+    if (!booking->victims.empty()) reason.other = attempts_.at(booking->victims.front()).job;
+    return reason;
+  }
+  const auto share = waiting_.find(job->share);
+  if (share == waiting_.end()) return reason;
+  const auto group = share->second.groups.find(job->cls);
+  if (group == share->second.groups.end()) return reason;
+  reason = group->second.reason;
+  const JobId first = group->second.jobs.begin()->id;
+  const bool behind = is_quota_or_placement(reason.code) && first != id;
+  if (behind) {
+    reason.code = ReasonCode::kBehindInShare;
+    reason.other = first;
+  }
+  return reason;
+}
+
+}  // namespace gpuq
