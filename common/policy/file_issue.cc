@@ -11,6 +11,10 @@
 
 namespace gpuq {
 
+namespace {
+constexpr std::size_t kMaxShown = 100;
+}
+
 std::string to_string(const FileIssue& issue, std::string_view file_name) {
   std::string text(file_name);
   if (issue.line > 0) text += fmt::format(":{}", issue.line);
@@ -31,9 +35,12 @@ Error as_error(std::vector<FileIssue> issues, std::string_view file_name) {
     return std::pair(a.line, a.column) < std::pair(b.line, b.column);
   });
   std::string text;
-  for (const FileIssue& issue : issues) {
+  for (std::size_t i = 0; i < std::min(issues.size(), kMaxShown); ++i) {
     if (!text.empty()) text += '\n';
-    text += to_string(issue, file_name);
+    text += to_string(issues[i], file_name);
+  }
+  if (issues.size() > kMaxShown) {
+    text += fmt::format("\n{}: {} more errors", file_name, issues.size() - kMaxShown);
   }
   return {ErrorCode::kInvalidArgument, std::move(text)};
 }

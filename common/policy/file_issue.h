@@ -31,7 +31,7 @@ std::string to_string(const FileIssue& issue, std::string_view file_name);
 
 bool has_errors(const std::vector<FileIssue>& issues);
 
-/// All errors in one INVALID_ARGUMENT, one line each, in order of position.
+/// All errors in one INVALID_ARGUMENT, one line each, in order of position; the first 100 of them.
 Error as_error(std::vector<FileIssue> issues, std::string_view file_name);
 
 /// The whole file. NOT_FOUND: no such file; INVALID_ARGUMENT: a folder, unreadable, or larger than

@@ -56,6 +56,7 @@ Result<sim::Scenario> parse_scenario_text(std::string_view text, const std::stri
   if (!root) return as_error(reader.issues, file_name);
   reader.positions = yaml_positions(*root);
   MapReader map(*root, "", reader.issues);
+  if (root->kind != YamlNode::Kind::kMap) return as_error(reader.issues, file_name);
   map.require("scenario");
   map.text("scenario", reader.scenario.title);
   map.texts("rule", reader.scenario.rules);
