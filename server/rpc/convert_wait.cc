@@ -1,0 +1,208 @@
+// The waiting side of convert_job.h: reasons, bookings, explanations.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "server/rpc/convert_job.h"
+
+namespace gpuq::rpc {
+
+namespace {
+
+constexpr std::size_t kMaxHolders = 20;
+
+void put(v1::WaitReason& out, const char* key, Amount amount) {
+  if (amount != kZero && amount < kUnlimited) (*out.mutable_numbers())[key] = amount.milli;
+}
+
+void fill_numbers(const Reason& reason, v1::WaitReason& out) {
+  put(out, "demand_milli", reason.demand);
+  put(out, "held_milli", reason.held);
+  put(out, "cap_milli", reason.cap);
+  put(out, "ceiling_milli", reason.ceiling);
+  put(out, "free_milli", reason.free);
+  put(out, "reserved_milli", reason.reserved);
+  put(out, "lendable_milli", reason.lendable);
+  put(out, "limit_milli", reason.limit);
+  auto& numbers = *out.mutable_numbers();
+  if (reason.instances_needed > 0) {
+    numbers["instances_needed"] = reason.instances_needed;
+    numbers["instances_fitting"] = reason.instances_fitting;
+  }
+  if (reason.victims > 0) numbers["victims"] = reason.victims;
+}
+
+std::string node_name(const State& state, NodeId id) {
+  const auto& nodes = state.nodes();
+  const auto it = std::ranges::lower_bound(nodes, id, {}, &Node::id);
+  return it != nodes.end() && it->id == id ? it->name : "";
+}
+
+std::int64_t jobs_ahead(const State& state, const Job& job) {
+  const WaitingShare& waiting = state.waiting(job.share);
+  const WaitKey key = wait_key(job);
+  const auto before = [&](const std::set<WaitKey>& jobs) {
+    return std::distance(jobs.begin(), jobs.lower_bound(key));
+  };
+  std::int64_t ahead = before(waiting.booked);
+  for (const auto& [cls, group] : waiting.groups) ahead += before(group.jobs);
+  return ahead;
+}
+
+void fill_quota(const State& state, const Job& job, UnitId unit, Amount demand,
+                v1::ExplainResponse& out) {
+  const Ledger& ledger = state.ledger();
+  const EnvId env = ledger.environment(job.share);
+  const Unit* record = state.policy().unit(unit);
+  if (record != nullptr) out.set_capacity_unit(record->def.name);
+  out.set_demand_milli(demand.milli);
+  out.set_cap_milli(std::min(ledger.cap(job.share, unit), kUnlimited).milli);
+  out.set_held_milli(ledger.held(job.share, unit, View::kNow).milli);
+  const Amount ceiling = ledger.ceiling(job.share, unit);
+  out.set_ceiling_milli(ceiling >= kUnlimited ? -1 : ceiling.milli);
+  out.set_free_milli(ledger.free(env, unit, View::kNow).milli);
+  out.set_reserved_milli(ledger.reserved(env, unit, job.share, View::kNow).milli);
+  out.set_lendable_milli(ledger.lendable(env, unit, View::kNow).milli);
+}
+
+std::int64_t ends_by_ms(const State& state, const Attempt& attempt) {
+  if (attempt.stopping()) return to_ms(attempt.stop_at + attempt.grace);
+  const JobClass& cls = state.job_class(state.job(attempt.job).cls);
+  if (!cls.timeout || attempt.running_at == kNever) return 0;
+  return to_ms(attempt.running_at + *cls.timeout);
+}
+
+void fill_holders(const State& state, const Job& asked, UnitId unit, v1::ExplainResponse& out) {
+  const EnvId env = state.ledger().environment(asked.share);
+  std::vector<const Attempt*> holders;
+  for (const AttemptId id : state.live_attempts()) {
+    const Attempt& attempt = state.attempt(id);
+    if (attempt.unit == unit && state.ledger().environment(attempt.share) == env) {
+      holders.push_back(&attempt);
+    }
+  }
+  const std::size_t shown = std::min(holders.size(), kMaxHolders);
+  std::partial_sort(holders.begin(), holders.begin() + static_cast<std::ptrdiff_t>(shown),
+                    holders.end(), [](const Attempt* a, const Attempt* b) {
+                      return a->demand != b->demand ? a->demand > b->demand : a->job < b->job;
+                    });
+  holders.resize(shown);
+  Borrowers borrowers(state);
+  for (const Attempt* attempt : holders) {
+    const Job& job = state.job(attempt->job);
+    v1::Holder& holder = *out.add_holders();
+    holder.set_job_id(job.id.value);
+    holder.set_job_name(job.name);
+    if (const Share* share = state.policy().share(job.share)) {
+      holder.set_quota_share_name(share->def.name);
+    }
+    holder.set_held_milli(attempt->demand.milli);
+    holder.set_borrowing(borrowers.borrows(attempt->share, unit, key_of(attempt->id)));
+    holder.set_stopping(attempt->stopping());
+    holder.set_scheduling_priority(job.priority);
+    holder.set_ends_by_ms(ends_by_ms(state, *attempt));
+  }
+}
+
+void fill_would_start(const State& state, const Reason& reason, v1::ExplainResponse& out) {
+  const Unit* unit = state.policy().unit(reason.unit);
+  const std::string name = unit == nullptr ? "units" : unit->def.name;
+  switch (reason.code) {
+    case ReasonCode::kShareFull:
+      out.add_would_start("jobs of its share end, or the share's limit or borrow limit is raised");
+      break;
+    case ReasonCode::kNoIdleToBorrow:
+      out.add_would_start(fmt::format("other shares leave {} {} idle", to_string(reason.demand),
+                                      name));
+      out.add_would_start("its share's own limit is raised");
+      break;
+    case ReasonCode::kPoolFull:
+      out.add_would_start("running jobs end, or nodes are added");
+      break;
+    case ReasonCode::kNodesFragmented:
+    case ReasonCode::kTopology:
+      out.add_would_start("jobs on enough nodes end");
+      out.add_would_start("it asks for less on each node");
+      break;
+    case ReasonCode::kWaitingForPreemptedCapacity:
+      out.add_would_start("the jobs that give way to it have stopped; it starts then");
+      break;
+    case ReasonCode::kBehindInShare:
+      out.add_would_start(fmt::format("job {} starts or ends", reason.other.value));
+      out.add_would_start("its priority is raised");
+      break;
+    case ReasonCode::kNotPreemptibleLimit:
+      out.add_would_start("not preemptible jobs of its share end");
+      break;
+    case ReasonCode::kEnvironmentDisabled:
+      out.add_would_start("an operator enables the service environment");
+      break;
+    case ReasonCode::kServiceEnvironmentMaxResource:
+    case ReasonCode::kQuotaManagementLimitExceeded:
+    case ReasonCode::kNoNodeFits:
+      out.add_would_start("cancel it and submit it with a smaller demand");
+      break;
+    default:
+      break;
+  }
+}
+
+}  // namespace
+
+void fill_reason(const State& state, const Job& job, v1::WaitReason& out) {
+  const Reason reason = state.reason_of(job.id);
+  out.set_code(to_string(reason.code));
+  if (reason.code == ReasonCode::kNone) return;
+  out.set_message(reason_text(reason, state.policy()));
+  fill_numbers(reason, out);
+  if (reason.other.valid()) out.add_job_ids(reason.other.value);
+}
+
+void fill_booking(const State& state, const Booking& booking, v1::Booking& out) {
+  const Unit* unit = state.policy().unit(booking.unit);
+  if (unit != nullptr) out.set_capacity_unit(unit->def.name);
+  out.set_created_at_ms(to_ms(booking.made_at));
+  std::int64_t awaited = 0;
+  for (const AttemptId id : booking.victims) {
+    const Attempt* victim = state.find_attempt(id);
+    if (victim == nullptr) continue;
+    awaited += victim->demand.milli;
+    out.add_victim_job_ids(victim->job.value);
+  }
+  awaited = std::min(awaited, booking.demand.milli);
+  out.set_awaited_milli(awaited);
+  out.set_free_milli(booking.demand.milli - awaited);
+  std::set<NodeId> seen;
+  for (const InstanceUse& use : booking.instances) {
+    if (seen.insert(use.node).second) out.add_node_names(node_name(state, use.node));
+  }
+}
+
+void fill_explanation(const State& state, const Job& job, v1::ExplainResponse& out) {
+  Borrowers borrowers(state);
+  fill_summary(state, job, borrowers, *out.mutable_job());
+  const JobClass& cls = state.job_class(job.cls);
+  const Reason reason = state.reason_of(job.id);
+  const Attempt* attempt = state.find_attempt(job.attempt);
+  UnitId unit = cls.units.front().unit;
+  Amount demand = cls.units.front().count * cls.instances;
+  if (attempt != nullptr) {
+    unit = attempt->unit;
+    demand = attempt->demand;
+  } else if (reason.unit.valid()) {
+    unit = reason.unit;
+    if (reason.demand > kZero) demand = reason.demand;
+  }
+  if (state.policy().share(job.share) != nullptr) fill_quota(state, job, unit, demand, out);
+  if (job.state > JobState::kRunnable) return;
+  fill_reason(state, job, *out.mutable_reason());
+  out.set_jobs_ahead(jobs_ahead(state, job));
+  if (state.policy().share(job.share) != nullptr) fill_holders(state, job, unit, out);
+  fill_would_start(state, reason, out);
+  if (const Booking* booking = state.find_booking(job.id)) {
+    fill_booking(state, *booking, *out.mutable_booking());
+  }
+}
+
+}  // namespace gpuq::rpc

@@ -1,0 +1,21 @@
+#pragma once
+// Checks of the shape of text in requests. Each returns one sentence that names field and value, or
+// an empty string when all is well. Pure.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "core/base/result.h"
+
+namespace gpuq::rpc {
+
+Error invalid(std::string message);  ///< kInvalidArgument
+
+/// 1..128 of [A-Za-z0-9_.-]: names of queues, shares, units, nodes.
+std::string check_name(const char* field, std::string_view name);
+/// At most `max` bytes without control characters.
+std::string check_line(const char* field, std::string_view text, std::size_t max);
+std::string check_range(const char* field, std::int64_t value, std::int64_t min, std::int64_t max);
+
+}  // namespace gpuq::rpc
