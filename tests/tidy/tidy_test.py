@@ -57,6 +57,7 @@ class TidyTest(unittest.TestCase):
         self.bad("agent/a.cc", "clock_gettime(CLOCK_BOOTTIME, &ts);\n", "clock function outside")
         self.good("agent/a.cc", "auto t = clock.now(); // not system_clock::now()\n")
         self.good("agent/a.cc", 'auto t = record.time(0); auto s = "time(0)"; run_time(0);\n')
+        self.good("core/sim/a.cc", "Time VirtualClock::now() const { return now_; }\n")
         self.good("common/runtime/a.cc", "auto t = std::chrono::steady_clock::now();\n")
 
     def test_chance(self):
