@@ -1,0 +1,1 @@
+#include "client/cli/job_file_spec.h"

@@ -1,0 +1,52 @@
+#include "client/cli/program.h"
+
+#include <ostream>
+#include <utility>
+#include <variant>
+
+#include "client/cli/commands.h"
+#include "client/cli/context.h"
+#include "client/cli/parse.h"
+
+namespace gpuq::cli {
+
+namespace {
+
+struct Runner {
+  Context& context;
+  int operator()(const SubmitOptions& o) const { return submit(context, o); }
+  int operator()(const RunOptions& o) const { return run(context, o); }
+  int operator()(const ListOptions& o) const { return list(context, o); }
+  int operator()(const ShowOptions& o) const { return show(context, o); }
+  int operator()(const WhyOptions& o) const { return why(context, o); }
+  int operator()(const LogsOptions& o) const { return logs(context, o); }
+  int operator()(const WaitOptions& o) const { return wait(context, o); }
+  int operator()(const CancelOptions& o) const { return cancel(context, o); }
+  int operator()(const UpdateOptions& o) const { return update(context, o); }
+  int operator()(const StatusOptions& o) const { return status(context, o); }
+  int operator()(const ApplyOptions& o) const { return apply(context, o); }
+  int operator()(const NodeOptions& o) const { return node(context, o); }
+  int operator()(const SimulateOptions& o) const { return simulate(context, o); }
+  int operator()(const VersionOptions& o) const { return print_version(context, o); }
+};
+
+}  // namespace
+
+int run_program(std::vector<std::string> arguments, const Terminal& terminal,
+                const Environment& environment) {
+  auto parsed = parse_command_line(std::move(arguments));
+  if (!parsed) {
+    return Context(terminal, GlobalOptions(), environment).fail(parsed.error());
+  }
+  if (const auto* help = std::get_if<HelpText>(&*parsed)) {
+    terminal.out << help->text;
+    return kDone;
+  }
+  const auto& invocation = std::get<Invocation>(*parsed);
+  Context context(terminal, invocation.global, environment);
+  const int code = std::visit(Runner{context}, invocation.command);
+  terminal.out.flush();
+  return code;
+}
+
+}  // namespace gpuq::cli
