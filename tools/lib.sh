@@ -29,7 +29,7 @@ build() {
   local preset=$1
   shift
   configure "$preset" || return
-  cmake --build "$(build_dir "$preset")" -j "$JOBS" ${1:+--target "$@"}
+  cmake --build "$(build_dir "$preset")" -j "$JOBS" ${1:+--target "$@"} -- -k 0
 }
 
 # build_quietly PRESET [TARGET...]: shows the output only if it fails.
