@@ -15,6 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr Duration kLockPatience{500};
+
 std::optional<InstanceKey> parse_key(const std::string& name) {
   InstanceKey key;
   const char* end = name.data() + name.size();
@@ -49,7 +51,7 @@ Result<StateDir> StateDir::open(const std::string& path) {
   for (const char* part : {"", "/attempts", "/trash", "/checkpoints"}) {
     if (auto made = make_dirs(dir.path_ + part); !made) return made.error();
   }
-  auto lock = lock_file(dir.path_ + "/lock");
+  auto lock = lock_file(dir.path_ + "/lock", kLockPatience);
   if (!lock && lock.error().code == ErrorCode::kFailedPrecondition) {
     return Error{ErrorCode::kFailedPrecondition,
                  "state directory " + dir.path_ +

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 
 namespace gpuq {
 namespace {
@@ -121,14 +122,17 @@ bool path_exists(const std::string& path) {
   return ::lstat(path.c_str(), &info) == 0;
 }
 
-Result<UniqueFd> lock_file(const std::string& path) {
+Result<UniqueFd> lock_file(const std::string& path, Duration patience) {
+  constexpr Duration kStep{10};
   UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!fd.valid()) return errno_error("cannot open lock file", path);
-  if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
-  if (errno == EWOULDBLOCK) {
-    return Error{ErrorCode::kFailedPrecondition, path + " is locked by another process"};
+  for (Duration waited{0};; waited += kStep) {
+    if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
+    if (errno != EWOULDBLOCK) return errno_error("cannot lock", path);
+    if (waited >= patience) break;
+    std::this_thread::sleep_for(kStep);
   }
-  return errno_error("cannot lock", path);
+  return Error{ErrorCode::kFailedPrecondition, path + " is locked by another process"};
 }
 
 bool is_locked(const std::string& path) {

@@ -5,6 +5,7 @@
 
 #include "common/runtime/unique_fd.h"
 #include "core/base/result.h"
+#include "core/base/time.h"
 
 namespace gpuq {
 
@@ -28,10 +29,11 @@ Result<void> make_dirs(const std::string& path, unsigned mode = 0700);
 Result<void> remove_tree(const std::string& path);
 bool path_exists(const std::string& path);
 
-/// Exclusive flock on `path` (made if missing), not inherited by programs that are executed.
-/// FAILED_PRECONDITION if somebody else holds it. It is held until the descriptor and all its
-/// copies are closed.
-Result<UniqueFd> lock_file(const std::string& path);
+/// Exclusive flock on `path` (made if missing), not inherited by programs that are executed. Held
+/// until the descriptor and all its copies are closed. FAILED_PRECONDITION if somebody else holds
+/// it for longer than `patience` (blocks; milliseconds): a program that its dying holder is about
+/// to execute keeps the lock for a moment.
+Result<UniqueFd> lock_file(const std::string& path, Duration patience = Duration(0));
 /// Whether somebody holds the flock of `path`. False if there is no such file.
 bool is_locked(const std::string& path);
 
