@@ -85,7 +85,7 @@ class TreeBuilder : public YAML::EventHandler {
     YamlNode& parent = *open_.back();
     if (parent.kind == YamlNode::Kind::kMap && parent.keys.size() == parent.items.size()) {
       if (node.kind != YamlNode::Kind::kScalar)
-        throw Refused(node.at, "a key must be a plain word");
+        throw Refused(node.at, "a key must be a plain word; is a bracket left open?");
       parent.keys.push_back({std::move(node.scalar), node.at});
       return nullptr;
     }
