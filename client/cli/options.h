@@ -122,7 +122,6 @@ struct NodeOptions {
 
 struct SimulateOptions {
   std::vector<std::string> files;
-  std::string trace;
 };
 
 struct VersionOptions {};

@@ -1,0 +1,152 @@
+// The whole program in one process, without a server.
+#include "client/cli/program.h"
+
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace gpuq::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+struct Outcome {
+  int code = 0;
+  std::string out;
+  std::string err;
+};
+
+class Program : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = testing::TempDir() + "gpuq_client_XXXXXX";
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string file(const std::string& name, const std::string& text) const {
+    const std::string path = folder_ + "/" + name;
+    std::ofstream(path, std::ios::binary) << text;
+    return path;
+  }
+
+  /// Nobody listens on the socket that GPUQ_SERVER names.
+  Outcome run(const std::vector<std::string>& words) const {
+    std::ostringstream out;
+    std::ostringstream err;
+    const Terminal terminal{out, err};
+    const auto environment = [this](const std::string& name) -> std::optional<std::string> {
+      if (name == "GPUQ_SERVER") return server_;
+      if (name == "HOME") return folder_;
+      return std::nullopt;
+    };
+    Outcome outcome;
+    outcome.code = run_program(words, terminal, environment);
+    outcome.out = out.str();
+    outcome.err = err.str();
+    return outcome;
+  }
+
+  /// One line on standard error, nothing on standard output.
+  void expect_refused(const std::vector<std::string>& words, int code, const std::string& part) {
+    const Outcome outcome = run(words);
+    EXPECT_EQ(outcome.code, code) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_THAT(outcome.err, StartsWith("gpuq: "));
+    EXPECT_THAT(outcome.err, HasSubstr(part));
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+    EXPECT_LT(outcome.err.size(), 400U);
+  }
+
+  std::string folder_;
+  std::optional<std::string> server_;
+};
+
+TEST_F(Program, HelpNeedsNoServer) {
+  const Outcome outcome = run({"--help"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.out, HasSubstr("status"));
+}
+
+TEST_F(Program, UsageMistakes) {
+  expect_refused({"frobnicate"}, 2, "frobnicate");
+  expect_refused({"submit"}, 2, "nothing to run");
+  expect_refused({"submit", "--nonsense", "--", "true"}, 2, "--nonsense");
+  expect_refused({"submit", "--gpus", "0", "--", "true"}, 2, "--gpus");
+  expect_refused({"submit", "--instances", "-3", "--", "true"}, 2, "'-3'");
+  expect_refused({"submit", "--gpus", "99999999999999999999", "--", "true"}, 2,
+                 "99999999999999999999");
+  expect_refused({"submit", "--", "echo", "\xff"}, 2, "UTF-8");
+  expect_refused({"submit", "--", "echo", std::string(10'000'000, 'x')}, 2, "bytes");
+  expect_refused({"submit", "-f", "job.yaml", "--", "true"}, 2, "one of");
+}
+
+TEST_F(Program, FilesThatDoNotExist) {
+  expect_refused({"submit", folder_ + "/none.sh"}, 3, "none.sh");
+  expect_refused({"submit", "-f", folder_ + "/none.yaml"}, 3, "none.yaml");
+  expect_refused({"apply", "-f", folder_ + "/none.yaml"}, 3, "none.yaml");
+}
+
+TEST_F(Program, FilesThatAreWrong) {
+  expect_refused({"submit", "-f", file("a.yaml", "command: [true\n")}, 2, "a.yaml:");
+  expect_refused({"submit", "-f", file("b.yaml", "command: ['true']\ncolour: red\n")}, 2,
+                 "b.yaml:2");
+  expect_refused({"apply", "-f", file("c.yaml", "job_quues: []\n")}, 2, "job_quues");
+  expect_refused({"submit", file("s.sh", "#!/bin/sh\n#GPUQ --gpus two\n")}, 2, "'two'");
+}
+
+TEST_F(Program, StrictScripts) {
+  const std::string script = file("s.sh", "#!/bin/sh\n#SBATCH --array=1-3\ntrue\n");
+  expect_refused({"submit", "--strict", script}, 2, "s.sh:2: --array");
+}
+
+TEST_F(Program, ServerThatIsNotThere) {
+  server_ = "unix:" + folder_ + "/nobody.sock";
+  for (const auto& words :
+       std::vector<std::vector<std::string>>{{"submit", "--", "true"}, {"status"}}) {
+    expect_refused(words, 6, "server not reachable at unix:" + folder_ + "/nobody.sock: start it");
+  }
+}
+
+TEST_F(Program, WrongAddress) {
+  server_ = "not an address";
+  expect_refused({"ls"}, 2, "'not an address'");
+}
+
+TEST_F(Program, ConfigurationFile) {
+  std::filesystem::create_directories(folder_ + "/.config/gpuq");
+  file(".config/gpuq/config.yaml", "server: unix:" + folder_ + "/configured.sock\n");
+  expect_refused({"status"}, 6, "configured.sock");
+  expect_refused({"status", "--server", "unix:" + folder_ + "/flag.sock"}, 6, "flag.sock");
+  file(".config/gpuq/config.yaml", "sever: x\n");
+  expect_refused({"status"}, 2, "sever");
+}
+
+TEST_F(Program, SimulateChecksAFile) {
+  const std::string text = R"(scenario: One job runs and ends
+shares:
+  A: {capacity: 2, strategy: RESERVE}
+timeline:
+  - {at: 0s, submit: {job: a, share: A, gpus: 1, runtime: 10s}}
+expect:
+  - {at: 5s, running: [a]}
+)";
+  Outcome outcome = run({"simulate", file("good.yaml", text)});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("ok"));
+  outcome = run({"simulate", file("bad.yaml", text + "  - {at: 20s, running: [a]}\n")});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("bad.yaml:8"));
+  outcome = run({"simulate", "--json", folder_ + "/good.yaml"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.out, HasSubstr("\"event\":\"SUMMARY\""));
+  EXPECT_EQ(run({"simulate", file("wrong.yaml", "scenario: [\n")}).code, 2);
+}
+
+}  // namespace
+}  // namespace gpuq::cli
