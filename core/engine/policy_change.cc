@@ -46,10 +46,14 @@ class TableBuilder {
       tables_.units.push_back({id_of<UnitId>(current_.unit(def.name)), def});
     }
     for (const EnvDef& def : *doc_.environments) {
-      tables_.environments.push_back({id_of<EnvId>(current_.environment(def.name)), def});
+      const Environment* old = current_.environment(def.name);
+      if (keep_builtin_ && old != nullptr && is_builtin(*old)) old = nullptr;
+      tables_.environments.push_back({id_of<EnvId>(old), def});
     }
     for (const SchedulingPolicyDef& def : *doc_.policies) {
-      tables_.policies.push_back({id_of<PolicyId>(current_.policy(def.name)), def});
+      const SchedulingPolicy* old = current_.policy(def.name);
+      if (keep_builtin_ && current_.builtin) old = nullptr;
+      tables_.policies.push_back({id_of<PolicyId>(old), def});
     }
     for (const QueueDef& def : *doc_.queues) add_queue(def);
     if (keep_builtin_) add_retired();
@@ -96,6 +100,7 @@ class TableBuilder {
     }
     for (Environment environment : current_.environments) {
       if (!is_builtin(environment)) continue;
+      environment.def.name = kRetiredName;
       environment.def.enabled = false;
       environment.def.node_labels = {{kRetiredLabel, "true"}};
       environment.def.capacity_limits = retired_units;
@@ -103,12 +108,16 @@ class TableBuilder {
     }
     for (Queue queue : current_.queues) {
       if (!is_builtin(queue)) continue;
-      queue.def.enabled = false;
-      add_retired_shares(queue.id);
       const SchedulingPolicy* policy = current_.policy(queue.def.scheduling_policy);
-      if (policy != nullptr && tables_.policy(policy->def.name) == nullptr) {
+      if (policy != nullptr) {
         tables_.policies.push_back(*policy);
+        tables_.policies.back().def.name = kRetiredName;
       }
+      add_retired_shares(queue.id);
+      queue.def.scheduling_policy = kRetiredName;
+      queue.def.service_environments = {kRetiredName};
+      queue.def.enabled = false;
+      queue.deleting = true;
       tables_.queues.push_back(std::move(queue));
     }
   }
@@ -117,6 +126,7 @@ class TableBuilder {
     for (Share share : current_.shares) {
       if (share.queue != queue) continue;
       share.def.enabled = false;
+      share.deleting = true;
       tables_.shares.push_back(std::move(share));
     }
   }
@@ -182,7 +192,7 @@ PolicyChange plan_policy_change(const PolicyTables& current, const ApplyPolicyCo
   std::vector<PolicyIssue> found =
       check_policy(target.doc, limits.max_shares_per_queue, limits.max_units_per_share);
   const bool sound = std::ranges::none_of(found, &PolicyIssue::is_error);
-  guard_deletions(base, target, command, found);
+  guard_deletions(current, base, target, command, found);
   guard_live_jobs(current, base, target.doc, live, found);
   if (sound) check_policy_nodes(target.doc, nodes, found);
   for (PolicyIssue& issue : found) {

@@ -50,15 +50,6 @@ class DeletionGuard {
     }
   }
 
-  template <typename Def>
-  void kind(const std::vector<Def>& base, const std::vector<Def>& target, const char* path,
-            const char* word) {
-    for (const Def& def : base) {
-      if (find(target, def.name) == nullptr)
-        deletion(path, fmt::format("{} {}", word, def.name), false);
-    }
-  }
-
  private:
   void error(std::string path, std::string message) {
     issues_.push_back({true, std::move(path), std::move(message)});
@@ -126,21 +117,28 @@ void guard_environments(const PolicyDoc& base, const PolicyDoc& target, const Li
   }
 }
 
-void guard_builtin_names(const PolicyDoc& target, const LiveJobs& live,
+void guard_builtin_queue(const PolicyDoc& target, const LiveJobs& live,
                          std::vector<PolicyIssue>& issues) {
-  if (!live.keeps_builtin()) return;
-  const auto refuse = [&](const std::string& path, const char* what) {
-    issues.push_back({true, path + ".name",
-                      fmt::format("the built-in {} {} still has {}: use another name, or wait for "
-                                  "them",
-                                  what, kDefaultName, describe_use(live.builtin))});
-  };
-  if (find(*target.queues, kDefaultName) != nullptr) {
-    refuse(place_of(*target.queues, kDefaultName, "job_queues"), "queue");
-  }
-  if (find(*target.environments, kDefaultName) != nullptr) {
-    refuse(place_of(*target.environments, kDefaultName, "service_environments"), "environment");
-  }
+  if (!live.keeps_builtin() || find(*target.queues, kDefaultName) == nullptr) return;
+  issues.push_back({true, place_of(*target.queues, kDefaultName, "job_queues") + ".name",
+                    fmt::format("the built-in queue {} still has {}: use another name, or wait for "
+                                "them",
+                                kDefaultName, describe_use(live.builtin))});
+}
+
+/// What a queue or share that is being deleted still stands on goes with it, unasked.
+bool stays_for_deletion(const PolicyTables& current, const EnvDef& environment) {
+  return std::ranges::any_of(current.queues, [&](const Queue& queue) {
+    return queue.deleting && std::ranges::find(queue.def.service_environments, environment.name) !=
+                                 queue.def.service_environments.end();
+  });
+}
+bool stays_for_deletion(const PolicyTables& current, const UnitDef& unit) {
+  return std::ranges::any_of(current.shares, [&](const Share& share) {
+    return share.deleting &&
+           std::ranges::find(share.def.capacity_limits, unit.name, &CapacityLimit::unit) !=
+               share.def.capacity_limits.end();
+  });
 }
 
 }  // namespace
@@ -165,13 +163,21 @@ LiveJobs count_live_jobs(const PolicyTables& current, const std::map<ShareId, Sh
   return live;
 }
 
-void guard_deletions(const PolicyDoc& base, const PolicyTarget& target,
+void guard_deletions(const PolicyTables& current, const PolicyDoc& base, const PolicyTarget& target,
                      const ApplyPolicyCommand& command, std::vector<PolicyIssue>& issues) {
   DeletionGuard guard(command, issues);
-  guard.kind(*base.units, *target.doc.units, "capacity_units", "unit");
-  guard.kind(*base.policies, *target.doc.policies, "scheduling_policies", "policy");
+  for (const UnitDef& old : *base.units) {
+    if (find(*target.doc.units, old.name) != nullptr || stays_for_deletion(current, old)) continue;
+    guard.deletion("capacity_units", fmt::format("unit {}", old.name), false);
+  }
+  for (const SchedulingPolicyDef& old : *base.policies) {
+    if (find(*target.doc.policies, old.name) != nullptr) continue;
+    guard.deletion("scheduling_policies", fmt::format("policy {}", old.name), false);
+  }
   for (const EnvDef& old : *base.environments) {
-    if (find(*target.doc.environments, old.name) != nullptr) continue;
+    if (find(*target.doc.environments, old.name) != nullptr || stays_for_deletion(current, old)) {
+      continue;
+    }
     guard.deletion("service_environments", fmt::format("environment {}", old.name), old.enabled);
   }
   for (const QueueDef& old : *base.queues) {
@@ -192,7 +198,7 @@ void guard_live_jobs(const PolicyTables& current, const PolicyDoc& base, const P
                      const LiveJobs& live, std::vector<PolicyIssue>& issues) {
   guard_units(current, base, target, live, issues);
   guard_environments(base, target, live, issues);
-  guard_builtin_names(target, live, issues);
+  guard_builtin_queue(target, live, issues);
 }
 
 }  // namespace gpuq

@@ -24,11 +24,11 @@ LiveJobs count_live_jobs(const PolicyTables& current, const std::map<ShareId, Sh
 /// P12 and prune: every object of `base` that `target` leaves out. Adds an error without `prune`
 /// (unless the command is partial and named the deletion) and for queues, shares and environments
 /// that are not DISABLED.
-void guard_deletions(const PolicyDoc& base, const PolicyTarget& target,
+void guard_deletions(const PolicyTables& current, const PolicyDoc& base, const PolicyTarget& target,
                      const ApplyPolicyCommand& command, std::vector<PolicyIssue>& issues);
 
 /// Errors for changes that would pull the ground from under live jobs: the shape of a unit, a unit
-/// leaving an environment, the environment of a queue, the names of the built-in policy.
+/// leaving an environment, the environment of a queue, the name of the built-in queue.
 void guard_live_jobs(const PolicyTables& current, const PolicyDoc& base, const PolicyDoc& target,
                      const LiveJobs& live, std::vector<PolicyIssue>& issues);
 

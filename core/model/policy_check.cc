@@ -8,6 +8,7 @@
 #include <string>
 
 #include "core/base/text.h"
+#include "core/model/policy_document.h"
 #include "core/model/reason.h"
 
 namespace gpuq {
@@ -68,6 +69,8 @@ class PolicyChecker {
       error(path + ".name",
             fmt::format("name {} is not valid: 1 to 128 of the characters A-Z a-z 0-9 . _ -",
                         quote(name)));
+    } else if (name == kRetiredName) {
+      error(path + ".name", fmt::format("name {} is gpuq's own: use another", name));
     } else if (!seen.insert(name).second) {
       error(path + ".name", fmt::format("name {} is given twice", quote(name)));
     }

@@ -4,21 +4,6 @@
 
 namespace gpuq {
 
-namespace {
-
-bool is_retired_policy(const PolicyTables& tables, const std::string& name) {
-  bool retired = false;
-  for (const Queue& queue : tables.queues) {
-    if (queue.def.scheduling_policy != name) continue;
-    if (!is_retired(tables, queue)) return false;
-    retired = true;
-  }
-  // A policy of the administrator's own may be named like the built-in one and have no queue yet.
-  return retired && name == kDefaultName;
-}
-
-}  // namespace
-
 bool is_retired(const Environment& environment) {
   return environment.def.node_labels.contains(kRetiredLabel);
 }
@@ -49,13 +34,13 @@ PolicyDoc policy_document(const PolicyTables& tables) {
     if (!is_retired(environment)) doc.environments->push_back(environment.def);
   }
   for (const SchedulingPolicy& policy : tables.policies) {
-    if (!is_retired_policy(tables, policy.def.name)) doc.policies->push_back(policy.def);
+    if (policy.def.name != kRetiredName) doc.policies->push_back(policy.def);
   }
   for (const Queue& queue : tables.queues) {
-    if (is_retired(tables, queue)) continue;
+    if (queue.deleting || is_retired(tables, queue)) continue;
     QueueDef def = queue.def;
     for (const Share& share : tables.shares) {
-      if (share.queue == queue.id) def.shares.push_back(share.def);
+      if (share.queue == queue.id && !share.deleting) def.shares.push_back(share.def);
     }
     doc.queues->push_back(std::move(def));
   }

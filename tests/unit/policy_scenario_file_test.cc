@@ -235,11 +235,21 @@ expect: [{at: 1s, held: {q1/S: 1, T: 0}}]
   EXPECT_EQ(units(2), (Units{{"a100", Amount::units(2)}, {"cpu", Amount::units(2)}}));
 }
 
-TEST(ScenarioFile, EachMistakeIsNamedWithItsPlace) {
+using Cases = std::vector<std::pair<std::string, std::string>>;
+
+/// Every text is refused with a message that names the place and holds the expected words.
+void expect_refused(const Cases& cases) {
+  for (const auto& [text, expected] : cases) {
+    const std::string message = error_of(text);
+    EXPECT_THAT(message, HasSubstr(expected)) << text;
+    EXPECT_TRUE(message.starts_with("f:")) << message;
+  }
+}
+
+TEST(ScenarioFile, MistakesOfClusterAndPolicyAreNamed) {
   const std::string s = kShort;
   const std::string l = kLong;
-  const std::string job = "timeline: [{at: 0s, submit: {job: j, share: A";
-  const std::vector<std::pair<std::string, std::string>> cases = {
+  expect_refused({
       {"shares: {A: {capacity: 1}}", "f:1:1: needs the key 'scenario'"},
       {"scenario: s", "needs one of shares, policy and policy_file"},
       {s + "policy: {}", "needs one of shares, policy and policy_file"},
@@ -264,6 +274,14 @@ TEST(ScenarioFile, EachMistakeIsNamedWithItsPlace) {
       {"scenario: s\nshares: {a b: {capacity: 1}}", "name 'a b' is not valid"},
       {"scenario: s\nshares: {A: {capacity: 1, preemption: 1}}", "unknown key 'preemption'"},
       {"scenario: s\npolicy_file: none.yaml\ncluster: {nodes: []}", "none.yaml: no such file"},
+  });
+}
+
+TEST(ScenarioFile, MistakesOfSubmitsAreNamed) {
+  const std::string s = kShort;
+  const std::string l = kLong;
+  const std::string job = "timeline: [{at: 0s, submit: {job: j, share: A";
+  expect_refused({
       {s + job + ", gpus: 0}}]", "gpus: 0 is out of range"},
       {s + job + ", gpus: 1, resources: {gpus: 1}}}]", "given under resources too"},
       {s + job + ", grace: 1s, preemption: {grace: 1s}}}]", "given under preemption too"},
@@ -279,6 +297,14 @@ TEST(ScenarioFile, EachMistakeIsNamedWithItsPlace) {
       {s + "timeline: [{at: 0s, submit: {job: j}}]", "needs the key 'share'"},
       {s + "timeline: [{at: 0s, submit: {share: A}}]", "needs the key 'job'"},
       {l + "timeline: [{at: 0s, submit: {job: j, share: S}}]", "needs the key 'queue'"},
+  });
+}
+
+TEST(ScenarioFile, MistakesOfTimelineAndExpectationsAreNamed) {
+  const std::string s = kShort;
+  const std::string l = kLong;
+  const std::string job = "timeline: [{at: 0s, submit: {job: j, share: A";
+  expect_refused({
       {s + "timeline: [{at: 0s}]", "needs exactly one of submit"},
       {s + "timeline: [{at: 0s, terminate: x}]", "there is no job 'x'"},
       {s + "timeline: [{terminate: x}]", "needs the key 'at'"},
@@ -302,12 +328,7 @@ TEST(ScenarioFile, EachMistakeIsNamedWithItsPlace) {
       {s + job + "}}, {at: 1s, submit: {job: j, share: A}}]", "submitted twice, first in line"},
       {"- 1", "f:1:1: expected a map, found a list"},
       {"{", "is a bracket left open?"},
-  };
-  for (const auto& [text, expected] : cases) {
-    const std::string message = error_of(text);
-    EXPECT_THAT(message, HasSubstr(expected)) << text;
-    EXPECT_TRUE(message.starts_with("f:")) << message;
-  }
+  });
 }
 
 TEST(ScenarioFile, AllMistakesAtOnce) {
