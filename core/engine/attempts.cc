@@ -28,6 +28,7 @@ void send_start(Transaction& tx, const Attempt& attempt, std::int32_t instance) 
   order.job = tx.state().job(attempt.job);
   order.cls = tx.state().job_class(order.job.cls);
   order.attempt = attempt;
+  order.grace = grace_of(tx, order.job);
   order.run_at_once = attempt.instances.size() == 1;
   tx.effect([order = std::move(order)](AgentGateway& gateway) { gateway.start(order); });
 }
@@ -117,7 +118,8 @@ bool wants_retry(const JobClass& cls, const AttemptEnd& end) {
 }
 
 /// What becomes of the job; counts what the end costs it.
-bool runs_again(Job& job, const JobClass& cls, const AttemptEnd& end, std::string& reason) {
+bool runs_again(Job& job, const JobClass& cls, StopCause stop, const AttemptEnd& end,
+                std::string& reason) {
   switch (end.outcome) {
     case AttemptOutcome::kSucceeded:
     case AttemptOutcome::kTerminated:
@@ -134,6 +136,7 @@ bool runs_again(Job& job, const JobClass& cls, const AttemptEnd& end, std::strin
       return !job.terminating;
     case AttemptOutcome::kLost:
       if (end.lost_to_node) {
+        if (stop == StopCause::kNodeDrain) return !job.terminating;
         if (++job.node_losses > kMaxNodeLosses) {
           reason = fmt::format("Lost {} times with its node, {} are allowed: {}", job.node_losses,
                                kMaxNodeLosses, reason);
@@ -180,7 +183,7 @@ void end_attempt_as(Transaction& tx, const std::string& actor, Attempt attempt,
   for (AttemptInstance& instance : attempt.instances) instance.state = InstanceState::kExited;
   Job job = state.job(attempt.job);
   std::string reason = end.reason;
-  const bool again = runs_again(job, state.job_class(job.cls), end, reason);
+  const bool again = runs_again(job, state.job_class(job.cls), attempt.stop, end, reason);
   const bool succeeded = end.outcome == AttemptOutcome::kSucceeded;
   job.attempt = AttemptId();
   job.status_reason = job.terminating && !succeeded ? job.status_reason : reason;

@@ -148,6 +148,17 @@ Node merged_node(const State& state, const RegisterNodeCommand& command, const N
   return node;
 }
 
+std::vector<AttemptId> attempts_on(const State& state, NodeId node) {
+  std::vector<AttemptId> found;
+  for (const AttemptId attempt : state.live_attempts()) {
+    const auto& instances = state.attempt(attempt).instances;
+    const bool here = std::any_of(instances.begin(), instances.end(),
+                                  [&](const AttemptInstance& i) { return i.use.node == node; });
+    if (here) found.push_back(attempt);
+  }
+  return found;
+}
+
 }  // namespace
 
 Result<Reply> handle(Transaction& tx, const std::string& actor,
@@ -208,14 +219,7 @@ Result<Reply> handle(Transaction& tx, const std::string& actor, const NodeLinkCo
       fmt::format("node {}: {} -> {}", node.name, to_string(known->link), to_string(command.link));
   emit_node(tx, actor, EventType::kNodeChanged, std::move(node), detail);
   if (command.link != NodeLink::kDown) return Reply{};
-  std::vector<AttemptId> lost;
-  for (const AttemptId attempt : tx.state().live_attempts()) {
-    const auto& instances = tx.state().attempt(attempt).instances;
-    const bool here = std::any_of(instances.begin(), instances.end(),
-                                  [&](const AttemptInstance& i) { return i.use.node == id; });
-    if (here) lost.push_back(attempt);
-  }
-  for (const AttemptId attempt : lost) {
+  for (const AttemptId attempt : attempts_on(tx.state(), id)) {
     lose_instances(tx, actor, attempt, id, fmt::format("Lost: node {} is DOWN", command.node));
   }
   return Reply{};
@@ -233,7 +237,14 @@ Result<Reply> handle(Transaction& tx, const std::string& actor,
   node.admin = command.admin;
   const std::string detail = fmt::format("node {}: {} -> {}", node.name, to_string(known->admin),
                                          to_string(command.admin));
+  const NodeId id = node.id;
   emit_node(tx, actor, EventType::kNodeChanged, std::move(node), detail);
+  if (command.admin != NodeAdmin::kDraining) return Reply{};
+  for (const AttemptId attempt : attempts_on(tx.state(), id)) {
+    if (tx.state().attempt(attempt).stopping()) continue;
+    const Duration grace = grace_of(tx, tx.state().job(tx.state().attempt(attempt).job));
+    stop_attempt(tx, actor, attempt, StopCause::kNodeDrain, grace, detail);
+  }
   return Reply{};
 }
 

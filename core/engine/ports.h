@@ -45,6 +45,7 @@ struct StartOrder {
   Job job;
   JobClass cls;
   Attempt attempt;         ///< With all instances: gangs need the master's node.
+  Duration grace{0};        ///< Resolved (P9), for stops that the agent decides itself.
   bool run_at_once = true;  ///< False: stop at the barrier until Go.
 };
 

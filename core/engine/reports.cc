@@ -109,6 +109,7 @@ AttemptEnd judge(const State& state, const Attempt& attempt) {
     case StopCause::kNodeDrain:
       end.outcome = AttemptOutcome::kLost;
       end.lost_to_node = true;
+      end.reason = "Stopped because its node is being drained";
       return end;
     case StopCause::kNone:
     case StopCause::kGangMember:

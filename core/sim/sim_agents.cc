@@ -1,0 +1,216 @@
+#include "core/sim/sim_agents.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "core/base/check.h"
+
+namespace gpuq::sim {
+
+namespace {
+
+constexpr std::int32_t kTerminatedBySignal = 128 + 15;
+
+}  // namespace
+
+void SimAgents::add_node(Node node) {
+  alive_[node.name] = true;
+  const std::string name = node.name;
+  nodes_[name] = std::move(node);
+}
+
+void SimAgents::register_all() {
+  for (const auto& [name, alive] : alive_) {
+    if (alive) register_node(name);
+  }
+}
+
+void SimAgents::register_node(const std::string& name) {
+  RegisterNodeCommand command;
+  command.node = nodes_.at(name);
+  command.node.state_dir_id = name;
+  for (const auto& [key, run] : running_) {
+    if (run.node != name) continue;
+    ReportedInstance report;
+    report.attempt = key.first;
+    report.instance = key.second;
+    report.state = run.state;
+    report.exit_code = run.exit_code;
+    report.signalled_before_exit = run.signalled;
+    command.instances.push_back(std::move(report));
+  }
+  post_({"agent:" + name, std::move(command)}, [this, name](Result<Reply> reply) {
+    if (!reply) return;
+    nodes_.at(name).id = reply->node;
+    for (const Key& key : reply->forget) running_.erase(key);
+    for (const Key& key : reply->fenced_off) {
+      const auto it = running_.find(key);
+      if (it == running_.end()) continue;
+      it->second.signalled = true;
+      exit(key, it->second, kTerminatedBySignal);
+    }
+  });
+}
+
+void SimAgents::set_alive(const std::string& name, bool alive) {
+  alive_.at(name) = alive;
+  if (!alive) {
+    std::erase_if(running_, [&](const auto& entry) { return entry.second.node == name; });
+    post_({"agent:" + name, NodeLinkCommand{name, NodeLink::kDown}}, [](Result<Reply>) {});
+  } else {
+    register_node(name);
+  }
+}
+
+std::string SimAgents::name_of(NodeId node) const {
+  for (const auto& [name, known] : nodes_) {
+    if (known.id == node) return name;
+  }
+  return {};
+}
+
+void SimAgents::start(const StartOrder& order) {
+  const Key key{order.fence.attempt, order.instance};
+  if (running_.contains(key)) return;  // A repeat.
+  const std::string name = name_of(order.node);
+  if (name.empty() || !alive_.at(name)) return;
+  const Behaviour behaviour = behaviour_[order.job.id];
+  Running run;
+  run.node = name;
+  run.job = order.job.id;
+  run.gang = !order.run_at_once;
+  run.ready_at = clock_.now() + behaviour.start_delay;
+  run.timeout = order.cls.timeout;
+  run.grace = order.grace;
+  Running& placed = running_[key] = run;
+  if (placed.ready_at > clock_.now()) {
+    report(key, placed);
+  } else {
+    advance(key, placed);
+  }
+}
+
+void SimAgents::go(const Fence& fence, NodeId, std::int32_t instance) {
+  const auto it = running_.find({fence.attempt, instance});
+  if (it != running_.end() && it->second.state == InstanceState::kPrepared) {
+    run(it->first, it->second);
+  }
+}
+
+void SimAgents::run(const Key& key, Running& run) {
+  const Behaviour& behaviour = behaviour_[run.job];
+  run.state = InstanceState::kRunning;
+  run.running_at = clock_.now();
+  run.ready_at = kNever;
+  run.planned_end = clock_.now() + std::max(Duration(0), behaviour.runtime - progress_[run.job]);
+  if (run.timeout) run.timeout_at = clock_.now() + *run.timeout;
+  report(key, run);
+}
+
+void SimAgents::stop(const StopOrder& order) {
+  const Key key{order.fence.attempt, order.instance};
+  const auto it = running_.find(key);
+  if (it == running_.end()) {
+    const std::string name = name_of(order.node);
+    if (name.empty() || !alive_.at(name)) return;
+    // Never seen: nothing runs and, with the fence on record, nothing will.
+    Running never;
+    never.node = name;
+    never.signalled = true;
+    never.state = InstanceState::kExited;
+    running_[key] = never;
+    report(key, running_[key]);
+    return;
+  }
+  Running& run = it->second;
+  if (run.state == InstanceState::kExited) return;
+  run.signalled = true;
+  if (run.cause == StopCause::kNone) run.cause = order.cause;
+  run.kill_at = std::min(run.kill_at, clock_.now() + order.grace);
+  // What has not begun has nothing to save.
+  if (run.state != InstanceState::kRunning) run.kill_at = clock_.now();
+  if (run.kill_at <= clock_.now()) exit(key, run, kTerminatedBySignal);
+}
+
+void SimAgents::forget(const Fence& fence, NodeId, std::int32_t instance) {
+  running_.erase({fence.attempt, instance});
+}
+
+void SimAgents::fail(JobId job, std::int32_t exit_code) {
+  std::vector<Key> keys;
+  for (const auto& [key, run] : running_) {
+    if (run.job == job && run.state != InstanceState::kExited) keys.push_back(key);
+  }
+  for (const Key& key : keys) exit(key, running_.at(key), exit_code);
+}
+
+void SimAgents::exit(const Key& key, Running& run, std::int32_t code) {
+  if (run.state == InstanceState::kRunning) {
+    const auto& checkpoint = behaviour_[run.job].checkpoint;
+    if (checkpoint && key.second == 0 && checkpoint->count() > 0) {
+      const Duration done = progress_[run.job] + (clock_.now() - run.running_at);
+      progress_[run.job] = *checkpoint * (done.count() / checkpoint->count());
+    }
+  }
+  run.state = InstanceState::kExited;
+  run.exit_code = code;
+  report(key, run);
+}
+
+void SimAgents::report(const Key& key, const Running& run) {
+  ReportCommand command;
+  command.node = run.node;
+  command.report.attempt = key.first;
+  command.report.instance = key.second;
+  command.report.state = run.state;
+  command.report.exit_code = run.exit_code;
+  command.report.exit_known = run.exit_code >= 0;
+  command.report.signalled_before_exit = run.signalled;
+  command.agent_cause = run.cause == StopCause::kTimeout ? run.cause : StopCause::kNone;
+  post_({"agent:" + run.node, std::move(command)}, [](Result<Reply>) {});
+}
+
+void SimAgents::advance(const Key& key, Running& run) {
+  if (run.gang) {
+    run.state = InstanceState::kPrepared;
+    run.ready_at = kNever;
+    report(key, run);
+  } else {
+    this->run(key, run);
+  }
+}
+
+Time SimAgents::due(const Running& run) {
+  if (run.state == InstanceState::kExited) return kNever;
+  if (run.state == InstanceState::kStarting) return std::min(run.ready_at, run.kill_at);
+  const Time timeout = run.signalled || run.state != InstanceState::kRunning ? kNever
+                                                                             : run.timeout_at;
+  return std::min({run.planned_end, run.kill_at, timeout});
+}
+
+Time SimAgents::next_due() const {
+  Time next = kNever;
+  for (const auto& [key, run] : running_) next = std::min(next, due(run));
+  return next;
+}
+
+void SimAgents::run_due() {
+  const Time now = clock_.now();
+  for (auto& [key, run] : running_) {
+    if (due(run) > now) continue;
+    if (run.state == InstanceState::kStarting && run.kill_at > now) {
+      advance(key, run);
+    } else if (run.planned_end <= now) {
+      exit(key, run, 0);
+    } else if (run.kill_at <= now) {
+      exit(key, run, kTerminatedBySignal);
+    } else {
+      run.signalled = true;
+      run.cause = StopCause::kTimeout;
+      run.kill_at = now + run.grace;
+      if (run.kill_at <= now) exit(key, run, kTerminatedBySignal);
+    }
+  }
+}
+
+}  // namespace gpuq::sim

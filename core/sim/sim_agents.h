@@ -1,0 +1,86 @@
+#pragma once
+// SimAgents: every node's agent in virtual time, behind the AgentGateway port. Runs what it is told to
+// start, ends it when its time is up, obeys stops, survives the server. Single thread; owner: the
+// scenario runner.
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/engine/engine.h"
+#include "core/sim/virtual_time.h"
+
+namespace gpuq::sim {
+
+/// How the attempts of one job behave.
+struct Behaviour {
+  Duration runtime{0};
+  Duration start_delay{0};
+  std::optional<Duration> checkpoint;
+};
+
+class SimAgents final : public AgentGateway {
+ public:
+  using PostFn = std::function<void(Command, ReplyFn)>;
+
+  SimAgents(const VirtualClock& clock, PostFn post) : clock_(clock), post_(std::move(post)) {}
+
+  /// A node with its agent; not registered yet.
+  void add_node(Node node);
+  /// Posts the registration of every live node with what runs there.
+  void register_all();
+  void register_node(const std::string& name);
+  /// The node dies with everything on it, or comes back empty.
+  void set_alive(const std::string& name, bool alive);
+  [[nodiscard]] bool alive(const std::string& name) const { return alive_.at(name); }
+  /// What the next attempts of `job` do.
+  void set_behaviour(JobId job, Behaviour behaviour) { behaviour_[job] = behaviour; }
+  /// Ends the running instances of `job` with `exit_code`, now.
+  void fail(JobId job, std::int32_t exit_code);
+  /// Posts what is due at the clock's time: starts that complete, planned ends, graces that run out.
+  void run_due();
+  [[nodiscard]] Time next_due() const;
+
+  void start(const StartOrder& order) override;
+  void go(const Fence& fence, NodeId node, std::int32_t instance) override;
+  void stop(const StopOrder& order) override;
+  void forget(const Fence& fence, NodeId node, std::int32_t instance) override;
+
+ private:
+  using Key = std::pair<AttemptId, std::int32_t>;
+  struct Running {
+    std::string node;
+    JobId job;
+    bool gang = false;
+    InstanceState state = InstanceState::kStarting;
+    Time ready_at = kNever;    ///< End of STARTING.
+    Time running_at = kNever;
+    Time planned_end = kNever;
+    std::optional<Duration> timeout;
+    Time timeout_at = kNever;
+    Time kill_at = kNever;     ///< End of the grace of a stop under way.
+    Duration grace{0};
+    bool signalled = false;
+    StopCause cause = StopCause::kNone;
+    std::int32_t exit_code = -1;
+  };
+
+  void report(const Key& key, const Running& run);
+  void run(const Key& key, Running& run);
+  void exit(const Key& key, Running& run, std::int32_t code);
+  void advance(const Key& key, Running& run);
+  [[nodiscard]] static Time due(const Running& run);
+  [[nodiscard]] std::string name_of(NodeId node) const;
+
+  const VirtualClock& clock_;
+  PostFn post_;
+  std::map<std::string, Node> nodes_;
+  std::map<std::string, bool> alive_;
+  std::map<JobId, Behaviour> behaviour_;
+  std::map<JobId, Duration> progress_;  ///< Work kept by checkpoints.
+  std::map<Key, Running> running_;      ///< Exited ones stay until forgotten.
+};
+
+}  // namespace gpuq::sim
