@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/policy/scenario_file.h"
+#include "core/engine/policy_change.h"
 
 namespace gpuq {
 namespace {
@@ -373,6 +374,12 @@ TEST(ScenarioFile, EveryScenarioOfTheTreeIsReadable) {
     const auto parsed = parse_scenario_file(entry.path().string());
     EXPECT_TRUE(parsed && !parsed->title.empty())
         << (parsed ? entry.path().string() : parsed.error().message);
+    if (!parsed) continue;
+    ApplyPolicyCommand command;
+    command.doc = parsed->policy;
+    const PolicyChange change =
+        plan_policy_change(PolicyTables(), command, parsed->nodes, {}, PolicyLimits());
+    EXPECT_FALSE(change.has_errors()) << entry.path() << ": " << change.issues.front().message;
   }
   EXPECT_GT(files, 0u);
 }
