@@ -30,6 +30,7 @@ struct ServiceContext {
   LogHub& log_hub;       ///< Any thread.
   LogFiles& log_files;   ///< Only on `pool`.
   Time started_at{};
+  std::string store_id;
 };
 
 }  // namespace gpuq::rpc

@@ -4,6 +4,9 @@
 // that says so. Made by gRPC's thread, finished once, by any thread.
 #include <google/protobuf/arena.h>
 #include <grpcpp/grpcpp.h>
+#include <grpcpp/impl/codegen/proto_utils.h>
+#include <grpcpp/support/proto_buffer_reader.h>
+#include <grpcpp/support/proto_buffer_writer.h>
 
 #include <memory>
 #include <string>
@@ -18,25 +21,26 @@ namespace gpuq::rpc {
 
 template <typename RequestT, typename ResponseT>
 class UnaryCall final : public grpc::ServerUnaryReactor {
+ private:
+  alignas(8) char first_block_[2048];
+  google::protobuf::Arena arena_;  // before the messages that lie on it
+  grpc::ByteBuffer* out_;
+
  public:
   using Request = RequestT;
   using Response = ResponseT;
-  /// What handlers hold. The call lives until finish(), whoever holds a Ptr.
-  using Ptr = UnaryCall*;
 
   UnaryCall(grpc::ByteBuffer* out, auth::Caller who)
-      : caller(std::move(who)), arena_(options()), out_(out) {}
+      : arena_(arena_options()), out_(out), caller(std::move(who)) {}
 
   const auth::Caller caller;
-  Request& request = *google::protobuf::Arena::CreateMessage<Request>(arena());
-  Response& response = *google::protobuf::Arena::CreateMessage<Response>(arena());
+  Request& request = *google::protobuf::Arena::CreateMessage<Request>(&arena_);
+  Response& response = *google::protobuf::Arena::CreateMessage<Response>(&arena_);
 
   /// Sends `response`. The call is gone afterwards.
   void finish() {
     bool own = false;
-    const grpc::Status written =
-        grpc::GenericSerialize<grpc::ProtoBufferWriter, Response>(response, out_, &own);
-    Finish(written);
+    Finish(grpc::GenericSerialize<grpc::ProtoBufferWriter, Response>(response, out_, &own));
   }
   void finish(const Error& error) { Finish(to_status(error)); }
   void finish(const Result<>& result) { result ? finish() : finish(result.error()); }
@@ -59,17 +63,12 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
  private:
   void OnDone() override { delete this; }
 
-  google::protobuf::Arena* arena() { return &arena_; }
-  google::protobuf::ArenaOptions options() {
+  google::protobuf::ArenaOptions arena_options() {
     google::protobuf::ArenaOptions options;
     options.initial_block = first_block_;
     options.initial_block_size = sizeof first_block_;
     return options;
   }
-
-  alignas(8) char first_block_[2048];
-  google::protobuf::Arena arena_;
-  grpc::ByteBuffer* out_;
 };
 
 /// Runs `handler(context, call)` for one call.
