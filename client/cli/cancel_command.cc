@@ -56,6 +56,7 @@ int cancel_all(Context& context, client::Client& client, const std::vector<std::
 }  // namespace
 
 int cancel(Context& context, const CancelOptions& options) {
+  if (auto done = check_selectors(options.jobs); !done) return context.fail(done.error());
   auto client = context.client();
   if (!client) return context.fail(client.error());
   auto ids = select_jobs(**client, options.jobs, SelectScope::kActive);
@@ -74,6 +75,7 @@ int cancel(Context& context, const CancelOptions& options) {
 }
 
 int update(Context& context, const UpdateOptions& options) {
+  if (auto done = check_selectors(options.jobs); !done) return context.fail(done.error());
   v1::JobSpec wanted;
   JobOptions job;
   job.priority = options.priority;

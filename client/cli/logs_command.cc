@@ -64,6 +64,7 @@ Result<OutputSource> make_source(client::Client& client, const LogsOptions& opti
 }  // namespace
 
 int logs(Context& context, const LogsOptions& options) {
+  if (auto done = check_selectors({options.job}); !done) return context.fail(done.error());
   auto client = context.client();
   if (!client) return context.fail(client.error());
   auto source = make_source(**client, options, context);

@@ -206,7 +206,10 @@ std::vector<std::string> script_command(const std::string& text, const std::stri
     auto words = split_words(trimmed(text.substr(2, text.find('\n') - 2)));
     if (words && !words->empty()) interpreter = std::move(*words);
   }
-  const std::string program = interpreter.back().substr(interpreter.back().rfind('/') + 1);
+  const auto named = std::find_if(interpreter.rbegin(), interpreter.rend(),
+                                  [](const std::string& word) { return word.rfind('-', 0) != 0; });
+  const std::string program =
+      named == interpreter.rend() ? "" : named->substr(named->rfind('/') + 1);
   const bool shell = program == "sh" || program == "bash" || program == "dash" ||
                      program == "ksh" || program == "zsh";
   const bool python = program.rfind("python", 0) == 0;

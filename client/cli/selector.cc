@@ -160,6 +160,13 @@ Result<JobSelector> parse_selector(const std::string& word) {
   return selector;
 }
 
+Result<> check_selectors(const std::vector<std::string>& words) {
+  for (const auto& word : words) {
+    if (auto selector = parse_selector(word); !selector) return selector.error();
+  }
+  return {};
+}
+
 Result<std::vector<std::int64_t>> select_jobs(client::Client& client,
                                               const std::vector<std::string>& words,
                                               SelectScope scope) {

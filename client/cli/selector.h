@@ -23,6 +23,9 @@ struct JobSelector {
 
 Result<JobSelector> parse_selector(const std::string& word);
 
+/// The first word that is no selector, as an error: to be asked before a server is.
+Result<> check_selectors(const std::vector<std::string>& words);
+
 enum class SelectScope {
   kAll,     ///< Names and ranges: whatever state.
   kActive,  ///< Names and ranges: only jobs that have not ended.

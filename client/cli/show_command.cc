@@ -135,6 +135,7 @@ void print_job(const Context& context, const v1::Job& job) {
 }  // namespace
 
 int show(Context& context, const ShowOptions& options) {
+  if (auto done = check_selectors(options.jobs); !done) return context.fail(done.error());
   auto client = context.client();
   if (!client) return context.fail(client.error());
   bool first = true;

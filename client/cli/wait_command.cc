@@ -45,6 +45,7 @@ int report_timeout(const Context& context, const std::vector<v1::Job>& jobs,
 }  // namespace
 
 int wait(Context& context, const WaitOptions& options) {
+  if (auto done = check_selectors(options.jobs); !done) return context.fail(done.error());
   std::optional<Duration> timeout;
   if (!options.timeout.empty()) {
     auto parsed = gpuq::parse_duration(options.timeout);

@@ -75,6 +75,7 @@ void print_why(const Context& context, const v1::ExplainResponse& why) {
 }  // namespace
 
 int why(Context& context, const WhyOptions& options) {
+  if (auto done = check_selectors(options.jobs); !done) return context.fail(done.error());
   auto client = context.client();
   if (!client) return context.fail(client.error());
   auto ids = select_jobs(**client, options.jobs, SelectScope::kAll);

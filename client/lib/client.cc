@@ -29,6 +29,17 @@ std::shared_ptr<grpc::Channel> make_channel(const std::string& target) {
   return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
 }
 
+/// False as soon as every address of the target has refused, or after `limit`.
+bool first_connection(grpc::Channel& channel, Duration limit) {
+  gpr_timespec deadline = gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), after(limit));
+  for (auto state = channel.GetState(true); state != GRPC_CHANNEL_READY;
+       state = channel.GetState(true)) {
+    if (state == GRPC_CHANNEL_TRANSIENT_FAILURE || state == GRPC_CHANNEL_SHUTDOWN) return false;
+    if (!channel.WaitForStateChange(state, deadline)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 struct Client::Impl {
@@ -102,7 +113,7 @@ Result<std::unique_ptr<Client>> Client::connect(const ClientOptions& options) {
   ClientOptions complete = options;
   complete.target = *target;
   auto channel = make_channel(complete.target);
-  if (!channel->WaitForConnected(after(options.connect_timeout))) {
+  if (!first_connection(*channel, options.connect_timeout)) {
     return unreachable_error(complete.target, "");
   }
   return std::unique_ptr<Client>(
