@@ -63,7 +63,7 @@ struct Agent::Parts {
             loop, *watcher, state, instance_options(config, devices),
             [this](const InstanceStatus& status) { on_change(status); },
             [this](const std::string& dir, const InstanceStatus&) { disposer.dispose(dir); }),
-        reader(loop, *watcher, instances,
+        reader(*watcher, instances,
                [this](LogChunk chunk) { transport.send_log(std::move(chunk)); }),
         session(loop, transport, state, instances, session_options(config, devices)) {}
   ~Parts() { loop.cancel_timer(log_timer); }

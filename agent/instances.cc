@@ -332,7 +332,7 @@ void Instances::forget(const ForgetOrder& order) {
   for (const auto& entry : of_attempt(order.fence.attempt_id)) {
     const Instance& instance = entry->instance;
     if (!is_final(instance.state())) {
-      log_warning("{} is not final and cannot be forgotten", name_of(instance));
+      log_debug("{} is not final and cannot be forgotten", name_of(instance));
       continue;
     }
     if (entry->watch >= 0) watcher_.unwatch(entry->watch);

@@ -46,8 +46,8 @@ struct LogReader::Request {
   }
 };
 
-LogReader::LogReader(EventLoop& loop, DirWatcher& watcher, const Instances& instances, Sink sink)
-    : loop_(loop), watcher_(watcher), instances_(instances), sink_(std::move(sink)) {}
+LogReader::LogReader(DirWatcher& watcher, const Instances& instances, Sink sink)
+    : watcher_(watcher), instances_(instances), sink_(std::move(sink)) {}
 
 LogReader::~LogReader() = default;
 

@@ -10,7 +10,6 @@
 #include "agent/dir_watcher.h"
 #include "agent/instances.h"
 #include "agent/types.h"
-#include "common/runtime/event_loop.h"
 #include "common/runtime/unique_fd.h"
 
 namespace gpuq::agent {
@@ -38,7 +37,7 @@ class LogReader {
   /// Takes one chunk; on_sent() must follow once the next can be taken.
   using Sink = std::function<void(LogChunk)>;
 
-  LogReader(EventLoop& loop, DirWatcher& watcher, const Instances& instances, Sink sink);
+  LogReader(DirWatcher& watcher, const Instances& instances, Sink sink);
   ~LogReader();
 
   void read(const LogRead& request);
@@ -58,7 +57,6 @@ class LogReader {
   bool next_chunk(Request& request, LogChunk& chunk);
   [[nodiscard]] bool ended(InstanceKey key) const;
 
-  EventLoop& loop_;
   DirWatcher& watcher_;
   const Instances& instances_;
   Sink sink_;

@@ -213,11 +213,11 @@ void Supervisor::on_timers() {
       exit_.killed_after_grace = true;
     }
     kill_all(SIGKILL);
-    killing_ = true;
     kill_at_ms_ = now + kKillRepeatMs;  // new ones may be forked meanwhile
   }
   if (now >= trim_at_ms_) {
-    const bool grown = logs_[0].trim() | logs_[1].trim();
+    bool grown = logs_[0].trim();
+    grown = logs_[1].trim() || grown;
     trim_interval_ms_ = grown ? kTrimFastMs : std::min(trim_interval_ms_ * 2, kTrimSlowMs);
     trim_at_ms_ = now + trim_interval_ms_;
   }

@@ -60,7 +60,6 @@ class Supervisor {
   bool released_ = false;
   bool main_alive_ = false;
   bool children_left_ = false;
-  bool killing_ = false;
   std::int64_t running_boottime_ms_ = 0;
   std::int64_t timeout_at_ms_ = 0;  // 0 = none; all *_at_ms_ on boot time
   std::int64_t kill_at_ms_ = 0;     // 0 = none

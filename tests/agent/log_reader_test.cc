@@ -11,7 +11,7 @@ class LogReaderTest : public ::testing::Test {
   LogReaderTest()
       : loop(clock),
         agent(loop, dir.path()),
-        reader(loop, *agent.watcher, *agent.instances, [this](LogChunk chunk) {
+        reader(*agent.watcher, *agent.instances, [this](LogChunk chunk) {
           chunks.push_back(std::move(chunk));
           loop.post([this] { reader.on_sent(); });
         }) {
