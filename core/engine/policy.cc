@@ -6,6 +6,7 @@
 
 #include "core/engine/policy_change.h"
 #include "core/engine/transaction.h"
+#include "core/model/policy_document.h"
 
 namespace gpuq {
 
@@ -100,8 +101,7 @@ void emit_policy(Transaction& tx, const std::string& actor, PolicyTables tables,
 
 }  // namespace
 
-Result<Reply> handle(Transaction& tx, const std::string& actor,
-                     const ApplyPolicyCommand& command) {
+Result<Reply> handle(Transaction& tx, const std::string& actor, const ApplyPolicyCommand& command) {
   const State& state = tx.state();
   const PolicyLimits limits{tx.config().max_shares_per_queue, tx.config().max_units_per_share};
   const auto uses = count_uses(state);
@@ -131,20 +131,23 @@ void finish_deletions(Transaction& tx) {
   std::erase_if(tables.shares,
                 [&](const Share& share) { return share.deleting && !uses.contains(share.id); });
   if (tables.shares.size() == policy.shares.size()) return;
-  std::vector<std::string> environments;
+  bool retired = false;
   std::erase_if(tables.queues, [&](const Queue& queue) {
     if (!queue.deleting) return false;
     const bool empty = std::none_of(tables.shares.begin(), tables.shares.end(),
                                     [&](const Share& share) { return share.queue == queue.id; });
-    if (empty) environments = queue.def.service_environments;
+    const auto& served = queue.def.service_environments;
+    retired =
+        retired || (empty && std::find(served.begin(), served.end(), kRetiredName) != served.end());
     return empty;
   });
-  // The built-in environment served the built-in queue only.
-  std::erase_if(tables.environments, [&](const Environment& env) {
-    const bool served = std::find(environments.begin(), environments.end(), env.def.name) !=
-                        environments.end();
-    return served && env.def.name == kDefaultName && !env.def.enabled;
-  });
+  // The retired built-in environment and policy served the built-in queue only.
+  if (retired) {
+    std::erase_if(tables.environments,
+                  [&](const Environment& env) { return env.def.name == kRetiredName; });
+    std::erase_if(tables.policies,
+                  [&](const SchedulingPolicy& record) { return record.def.name == kRetiredName; });
+  }
   emit_policy(tx, "", std::move(tables), "a deleted quota share has no job left");
 }
 

@@ -43,12 +43,11 @@ Result<const Queue*> find_queue(const PolicyTables& policy, const std::string& n
   }
   if (name.empty()) {
     if (enabled.size() == 1) return policy.queue(enabled.front());
-    return invalid(fmt::format("no queue given: name one of {} with job_queue",
-                               names_of(enabled)));
+    return invalid(fmt::format("no queue given: name one of {} with job_queue", names_of(enabled)));
   }
   if (only == nullptr) {
-    return not_found(fmt::format("queue {} does not exist; there are: {}", quote(name),
-                                 names_of(enabled)));
+    return not_found(
+        fmt::format("queue {} does not exist; there are: {}", quote(name), names_of(enabled)));
   }
   if (!only->def.enabled) {
     return refused(fmt::format("queue {} is DISABLED and takes no new jobs", quote(name)));
@@ -66,43 +65,50 @@ Result<const Share*> find_share(const PolicyTables& policy, const Queue& queue,
     if (share.def.name == name || name.empty()) found = &share;
   }
   if (name.empty() && names.size() != 1) {
-    return invalid(fmt::format("no quota share given: name one of {} with quota_share_name",
-                               names_of(names)));
+    return invalid(
+        fmt::format("no quota share given: name one of {} with quota_share_name", names_of(names)));
   }
   if (found == nullptr) {
     return not_found(fmt::format("queue {} has no quota share {}; it has: {}",
                                  quote(queue.def.name), quote(name), names_of(names)));
   }
   if (!found->def.enabled) {
-    return refused(fmt::format("quota share {} is DISABLED and takes no new jobs",
-                               quote(found->def.name)));
+    return refused(
+        fmt::format("quota share {} is DISABLED and takes no new jobs", quote(found->def.name)));
   }
   return found;
 }
 
 bool offers(const Environment& env, const std::string& unit) {
   const auto& limits = env.def.capacity_limits;
-  return limits.empty() || std::any_of(limits.begin(), limits.end(), [&](const CapacityLimit& l) {
-           return l.unit == unit;
-         });
+  return limits.empty() || std::any_of(limits.begin(), limits.end(),
+                                       [&](const CapacityLimit& l) { return l.unit == unit; });
 }
 
 // The `gpus` shortcut: every GPU unit of the queue, the smallest count that covers the wish.
 Result<std::vector<UnitRequest>> gpu_units(const PolicyTables& policy, const Environment& env,
                                            Amount gpus) {
   std::vector<UnitRequest> units;
-  for (const Unit& unit : policy.units) {
-    if (unit.def.gpus == 0 || !offers(env, unit.def.name)) continue;
+  const auto add = [&](const Unit& unit) {
     if (unit.def.gpus == 1) {
       units.push_back({unit.id, gpus});
-    } else if (gpus.milli % 1000 == 0) {
+    } else if (unit.def.gpus > 1 && gpus.milli % 1000 == 0) {
       const std::int64_t whole = (gpus.milli / 1000 + unit.def.gpus - 1) / unit.def.gpus;
       units.push_back({unit.id, Amount::units(whole)});
     }
+  };
+  // Policy order is the environment's own where it names its units.
+  for (const CapacityLimit& limit : env.def.capacity_limits) {
+    if (const Unit* unit = policy.unit(limit.unit)) add(*unit);
+  }
+  if (env.def.capacity_limits.empty()) {
+    for (const Unit& unit : policy.units) add(unit);
   }
   if (units.empty()) {
-    return refused(fmt::format("environment {} offers no unit with GPUs: wait for a GPU node or ask "
-                               "for another unit", quote(env.def.name)));
+    return refused(
+        fmt::format("environment {} offers no unit with GPUs: wait for a GPU node or ask "
+                    "for another unit",
+                    quote(env.def.name)));
   }
   return units;
 }
@@ -132,13 +138,15 @@ Result<std::vector<UnitRequest>> resolve_units(const PolicyTables& policy, const
   auto wanted = request.units;
   if (wanted.empty()) wanted.emplace_back("cpu", Amount::units(1));
   if (wanted.size() > kMaxUnits) {
-    return invalid(fmt::format("{} acceptable units: at most {} can be named", wanted.size(),
-                               kMaxUnits));
+    return invalid(
+        fmt::format("{} acceptable units: at most {} can be named", wanted.size(), kMaxUnits));
   }
   for (const auto& [name, count] : wanted) {
     if (count <= kZero || count.milli > kMaxCountMilli) {
-      return invalid(fmt::format("count {} is out of range: a job asks for 0.001 to {} units an "
-                                 "instance", to_string(count), kMaxCountMilli / 1000));
+      return invalid(
+          fmt::format("count {} is out of range: a job asks for 0.001 to {} units an "
+                      "instance",
+                      to_string(count), kMaxCountMilli / 1000));
     }
     if (name.empty()) {
       auto gpus = gpu_units(policy, env, count);
@@ -153,8 +161,8 @@ Result<std::vector<UnitRequest>> resolve_units(const PolicyTables& policy, const
   for (std::size_t i = 0; i < units.size(); ++i) {
     for (std::size_t k = 0; k < i; ++k) {
       if (units[k].unit == units[i].unit) {
-        return invalid(fmt::format("unit {} is named twice",
-                                   quote(policy.unit(units[i].unit)->def.name)));
+        return invalid(
+            fmt::format("unit {} is named twice", quote(policy.unit(units[i].unit)->def.name)));
       }
     }
   }
@@ -179,13 +187,13 @@ Result<void> check_numbers(const JobRequest& request) {
         in_range<std::int64_t>("timeout (ms)", timeout, 1, max_ms),
         in_range<std::int64_t>("grace (ms)", grace, 0, max_ms),
         in_range("retry attempts", request.max_attempts, 1, 10),
-        in_range("preemption_retries_before_termination",
-                 request.preemption_retries.value_or(0), 0, 1'000'000)}) {
+        in_range("preemption_retries_before_termination", request.preemption_retries.value_or(0), 0,
+                 1'000'000)}) {
     if (!checked) return checked;
   }
   if (request.exit_rules.size() > 5) {
-    return invalid(fmt::format("{} evaluate_on_exit rules: at most 5 are allowed",
-                               request.exit_rules.size()));
+    return invalid(
+        fmt::format("{} evaluate_on_exit rules: at most 5 are allowed", request.exit_rules.size()));
   }
   return {};
 }
@@ -234,8 +242,8 @@ Result<Prepared> prepare(const PolicyTables& policy, const JobRequest& request) 
   return prepared;
 }
 
-JobId admit(Transaction& tx, const std::string& actor, const std::string& user,
-            Prepared prepared, std::vector<Change> extra) {
+JobId admit(Transaction& tx, const std::string& actor, const std::string& user, Prepared prepared,
+            std::vector<Change> extra) {
   State& state = tx.state();
   Job job = std::move(prepared.job);
   job.id = JobId(state.mutable_counters().next_job++);
@@ -329,8 +337,8 @@ Result<Reply> handle(Transaction& tx, const std::string& actor, const UpdateJobC
   if (!found) return found.error();
   Job job = **found;
   if (is_terminal(job.state)) {
-    return refused(fmt::format("job {} is {} and can not be changed", job.id.value,
-                               to_string(job.state)));
+    return refused(
+        fmt::format("job {} is {} and can not be changed", job.id.value, to_string(job.state)));
   }
   if (!command.priority) return invalid("the update changes nothing: give scheduling_priority");
   if (auto checked = in_range("scheduling_priority", *command.priority, 0, kMaxPriority);

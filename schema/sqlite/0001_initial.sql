@@ -75,6 +75,7 @@ CREATE TABLE job_queue (
   priority INTEGER NOT NULL,
   scheduling_policy TEXT NOT NULL,
   enabled INTEGER NOT NULL CHECK (enabled IN (0, 1)),
+  deleting INTEGER NOT NULL CHECK (deleting IN (0, 1)),
   removed INTEGER NOT NULL DEFAULT 0 CHECK (removed IN (0, 1))
 ) STRICT;
 CREATE UNIQUE INDEX job_queue_name ON job_queue (name) WHERE removed = 0;
@@ -105,6 +106,7 @@ CREATE TABLE quota_share (
   grace INTEGER CHECK (grace >= 0),
   head_wait_limit INTEGER CHECK (head_wait_limit >= 0),
   enabled INTEGER NOT NULL CHECK (enabled IN (0, 1)),
+  deleting INTEGER NOT NULL CHECK (deleting IN (0, 1)),
   removed INTEGER NOT NULL DEFAULT 0 CHECK (removed IN (0, 1))
 ) STRICT;
 CREATE UNIQUE INDEX quota_share_name ON quota_share (queue, name) WHERE removed = 0;
@@ -250,6 +252,8 @@ CREATE TABLE allocation (
   awaited TEXT NOT NULL,  -- "attempt:cpus:memory_mib,..."
   state INTEGER NOT NULL CHECK (state BETWEEN 1 AND 5),
   exit_code INTEGER NOT NULL,
+  signalled INTEGER NOT NULL CHECK (signalled IN (0, 1)),
+  start_failed INTEGER NOT NULL CHECK (start_failed IN (0, 1)),
   PRIMARY KEY (job, number, instance),
   FOREIGN KEY (job, number) REFERENCES attempt (job, number)
 ) STRICT, WITHOUT ROWID;
@@ -373,6 +377,8 @@ CREATE TABLE archived_allocation (
   awaited TEXT NOT NULL,
   state INTEGER NOT NULL,
   exit_code INTEGER NOT NULL,
+  signalled INTEGER NOT NULL CHECK (signalled IN (0, 1)),
+  start_failed INTEGER NOT NULL CHECK (start_failed IN (0, 1)),
   PRIMARY KEY (job, number, instance),
   FOREIGN KEY (job, number) REFERENCES archived_attempt (job, number)
 ) STRICT, WITHOUT ROWID;

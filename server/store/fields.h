@@ -11,10 +11,10 @@ namespace gpuq::store {
 inline constexpr const char* kUnitColumns = "id, name, gpu_model, gpus, cpus, memory_mib";
 inline constexpr const char* kEnvironmentColumns = "id, name, enabled";
 inline constexpr const char* kPolicyColumns = "id, name, kind, idle_order";
-inline constexpr const char* kQueueColumns = "id, name, priority, scheduling_policy, enabled";
+inline constexpr const char* kQueueColumns = "id, name, priority, scheduling_policy, enabled, deleting";
 inline constexpr const char* kShareColumns =
     "id, queue, name, strategy, borrow_limit, in_share_preemption, min_runtime, grace, "
-    "head_wait_limit, enabled";
+    "head_wait_limit, enabled, deleting";
 inline constexpr const char* kNodeColumns =
     "id, name, cpus, memory_mib, link, admin, healthy, environment, boot_id, state_dir_id, "
     "agent_version, address";
@@ -32,7 +32,8 @@ inline constexpr const char* kAttemptColumns =
     "running_at, stop_at, grace, ended_at, exit_code, status_reason";
 /// Not visited: server/store/row_writer.cc and row_reader.cc pack and unpack the lists.
 inline constexpr const char* kAllocationColumns =
-    "job, number, instance, node, devices, cpus, memory_mib, awaited, state, exit_code";
+    "job, number, instance, node, devices, cpus, memory_mib, awaited, state, exit_code, "
+    "signalled, start_failed";
 inline constexpr const char* kBookingColumns =
     "job, share, unit, demand, lacking, made_at, victims";
 inline constexpr const char* kBookingPartColumns =
@@ -60,13 +61,13 @@ void policy_fields(R& r, F&& f) {
 
 template <typename R, typename F>
 void queue_fields(R& r, F&& f) {
-  f(r.id, r.def.name, r.def.priority, r.def.scheduling_policy, r.def.enabled);
+  f(r.id, r.def.name, r.def.priority, r.def.scheduling_policy, r.def.enabled, r.deleting);
 }
 
 template <typename R, typename F>
 void share_fields(R& r, F&& f) {
   f(r.id, r.queue, r.def.name, r.def.strategy, r.def.borrow_limit, r.def.in_share_preemption,
-    r.def.min_runtime, r.def.grace, r.def.head_wait_limit, r.def.enabled);
+    r.def.min_runtime, r.def.grace, r.def.head_wait_limit, r.def.enabled, r.deleting);
 }
 
 template <typename R, typename F>

@@ -186,7 +186,8 @@ std::vector<Attempt> read_attempts(Connection& db, std::string_view prefix, JobI
     }
     AttemptInstance& instance = attempt->instances.emplace_back();
     read_use(part, 3, instance.use);
-    part.read_from(8, instance.state, instance.exit_code);
+    part.read_from(8, instance.state, instance.exit_code, instance.signalled,
+                   instance.start_failed);
   }
   return attempts;
 }

@@ -117,7 +117,8 @@ void RowWriter::write(const Attempt& record) {
   for (const AttemptInstance& instance : record.instances) {
     const InstanceUse& use = instance.use;
     put_allocation_.run(record.job, record.number, index++, use.node, pack(use.devices), use.cpus,
-                        use.memory_mib, pack(use.awaited), instance.state, instance.exit_code);
+                        use.memory_mib, pack(use.awaited), instance.state, instance.exit_code,
+                        instance.signalled, instance.start_failed);
   }
   cut_allocations_.run(record.job, record.number, index);
 }

@@ -215,7 +215,7 @@ Attempt BatchGenerator::attempt(AttemptId id, JobId job, std::int32_t attempt_nu
   result.instances.resize(static_cast<std::size_t>(number(0, 4)));
   for (AttemptInstance& instance : result.instances) {
     instance = {use(nodes), static_cast<InstanceState>(number(1, 5)),
-                static_cast<std::int32_t>(number(-1, 255))};
+                static_cast<std::int32_t>(number(-1, 255)), chance(50), chance(50)};
   }
   return result;
 }
