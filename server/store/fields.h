@@ -11,7 +11,8 @@ namespace gpuq::store {
 inline constexpr const char* kUnitColumns = "id, name, gpu_model, gpus, cpus, memory_mib";
 inline constexpr const char* kEnvironmentColumns = "id, name, enabled";
 inline constexpr const char* kPolicyColumns = "id, name, kind, idle_order";
-inline constexpr const char* kQueueColumns = "id, name, priority, scheduling_policy, enabled, deleting";
+inline constexpr const char* kQueueColumns =
+    "id, name, priority, scheduling_policy, enabled, deleting";
 inline constexpr const char* kShareColumns =
     "id, queue, name, strategy, borrow_limit, in_share_preemption, min_runtime, grace, "
     "head_wait_limit, enabled, deleting";

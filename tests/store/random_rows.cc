@@ -50,6 +50,7 @@ Queue BatchGenerator::queue(QueueId id) {
   }
   result.def.scheduling_policy = text();
   result.def.enabled = chance(70);
+  result.deleting = chance(20);
   return result;
 }
 
@@ -64,6 +65,7 @@ Share BatchGenerator::share(ShareId id, QueueId queue) {
   result.def.grace = maybe_duration();
   result.def.head_wait_limit = maybe_duration();
   result.def.enabled = chance(70);
+  result.deleting = chance(20);
   return result;
 }
 
