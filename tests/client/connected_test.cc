@@ -1,0 +1,146 @@
+// Commands over a connection.
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+#include <thread>
+
+#include "client/cli/program.h"
+#include "tests/client/fake_server.h"
+
+namespace gpuq::cli {
+namespace {
+
+using testing::HasSubstr;
+
+struct Outcome {
+  int code = 0;
+  std::string out;
+  std::string err;
+};
+
+class Connected : public testing::Test {
+ protected:
+  Connected() : folder_(make_folder()), server_(folder_ + "/s") {}
+  ~Connected() override { std::filesystem::remove_all(folder_); }
+
+  static std::string make_folder() {
+    std::string name = testing::TempDir() + "gpuq_client_XXXXXX";
+    return mkdtemp(name.data()) == nullptr ? "/nonexistent" : name;
+  }
+  Outcome run(std::vector<std::string> words) const {
+    std::ostringstream out;
+    std::ostringstream err;
+    const auto environment = [this](const std::string& name) -> std::optional<std::string> {
+      if (name == "GPUQ_SERVER") return server_.target();
+      return std::nullopt;
+    };
+    Outcome outcome;
+    outcome.code = run_program(std::move(words), Terminal{out, err}, environment);
+    outcome.out = out.str();
+    outcome.err = err.str();
+    return outcome;
+  }
+
+  std::string folder_;
+  FakeServer server_;
+};
+
+TEST_F(Connected, SubmitPrintsTheIdAlone) {
+  const Outcome outcome = run({"submit", "-s", "research", "--gpus", "2", "--", "true"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "1\n");
+  const auto spec = server_.job(1).spec();
+  EXPECT_EQ(spec.quota_share_name(), "research");
+  EXPECT_EQ(spec.resources().gpus_milli(), 2000);
+  EXPECT_EQ(spec.workdir(), std::filesystem::current_path().string());
+  EXPECT_THAT(run({"submit", "--json", "--", "true"}).out, HasSubstr("\"job_id\":2"));
+}
+
+TEST_F(Connected, RefusalsHaveTheirStatus) {
+  const Outcome outcome = run({"submit", "-q", "none", "--", "true"});
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_EQ(outcome.err, "gpuq: no queue 'none'\n");
+  EXPECT_EQ(run({"show", "17"}).code, 3);
+  EXPECT_EQ(run({"cancel", "17"}).code, 3);
+  EXPECT_EQ(run({"wait", "17"}).code, 3);
+}
+
+TEST_F(Connected, RunShowsTheOutputAndReturnsTheCode) {
+  server_.output[{1, v1::LOG_STREAM_STDOUT}] = "to out\n";
+  server_.output[{1, v1::LOG_STREAM_STDERR}] = "to err\n";
+  std::thread ending([this] {
+    server_.wait_for_watcher();
+    server_.end(1, v1::JOB_STATE_FAILED, 3);
+  });
+  const Outcome outcome = run({"run", "--", "x"});
+  ending.join();
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_EQ(outcome.out, "to out\n");
+  EXPECT_THAT(outcome.err, HasSubstr("to err\n"));
+  EXPECT_THAT(outcome.err, HasSubstr("gpuq: job 1 FAILED"));
+}
+
+TEST_F(Connected, WaitReturnsTheHighestCode) {
+  server_.add(v1::JobSpec());
+  server_.add(v1::JobSpec());
+  server_.end(1, v1::JOB_STATE_FAILED, 143);
+  std::thread ending([this] {
+    server_.wait_for_watcher();
+    server_.end(2, v1::JOB_STATE_SUCCEEDED, 0);
+  });
+  EXPECT_EQ(run({"wait", "1-2"}).code, 143);
+  ending.join();
+}
+
+TEST_F(Connected, WaitGivesUpInTime) {
+  server_.add(v1::JobSpec());
+  const Outcome outcome = run({"wait", "1", "--timeout", "50ms"});
+  EXPECT_EQ(outcome.code, 7);
+  EXPECT_THAT(outcome.err, HasSubstr("1 of 1 jobs have not ended: 1"));
+}
+
+TEST_F(Connected, WaitOutlivesTheServer) {
+  server_.add(v1::JobSpec());
+  Outcome outcome;
+  std::thread waiting([&] { outcome = run({"wait", "1"}); });
+  server_.wait_for_watcher();
+  server_.stop();
+  server_.end(1, v1::JOB_STATE_SUCCEEDED, 0);
+  server_.start();
+  waiting.join();
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("trying again"));
+}
+
+TEST_F(Connected, CancelWaitsForTheEnd) {
+  server_.add(v1::JobSpec());
+  EXPECT_EQ(run({"cancel", "--wait", "1"}).code, 0);
+  EXPECT_EQ(server_.job(1).state(), v1::JOB_STATE_FAILED);
+}
+
+TEST_F(Connected, LogsOfTheTwoStreams) {
+  server_.add(v1::JobSpec());
+  server_.output[{1, v1::LOG_STREAM_STDOUT}] = "to out\n";
+  server_.output[{1, v1::LOG_STREAM_STDERR}] = "to err\n";
+  const Outcome outcome = run({"logs", "last"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "to out\n");
+  EXPECT_EQ(outcome.err, "to err\n");
+  EXPECT_EQ(run({"logs", "1", "--stderr"}).out, "");
+  EXPECT_EQ(run({"logs", "1#2"}).code, 3);
+}
+
+TEST_F(Connected, ListsPagesUpToTheLimit) {
+  for (int i = 0; i < 5; ++i) server_.add(v1::JobSpec());
+  Outcome outcome = run({"ls", "--json", "--limit", "3"});
+  EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 3);
+  EXPECT_THAT(outcome.err, HasSubstr("more than these 3"));
+  outcome = run({"ls"});
+  EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 6);
+  EXPECT_EQ(outcome.err, "");
+}
+
+}  // namespace
+}  // namespace gpuq::cli
