@@ -90,8 +90,9 @@ void Instances::recover_one(InstanceKey key) {
   const std::string dir = state_.instance_dir(key);
   auto journaled = read_journal(dir);
   if (!journaled) {
-    if (journaled.error().code == ErrorCode::kNotFound) {
-      (void)remove_tree(dir).has_value();  // the order was never complete, so it was never answered
+    // An order that is not whole was never answered and nothing was started for it.
+    if (!path_exists(dir + "/" + shim::kRunFile) && !is_locked(dir + "/" + shim::kLockFile)) {
+      (void)remove_tree(dir).has_value();
     } else {
       log_error("{}; left alone, remove {} by hand", journaled.error().message, dir);
     }

@@ -60,8 +60,9 @@ Result<void> write_journal(const std::string& dir, const JournalEntry& entry,
              {"received_wall_ms", entry.received_wall_ms},
              {"order", order_to_json(entry.order)}};
   value["launch"] = json::parse(shim::to_json(launch));
-  return write_file(dir + "/" + shim::kStartFile,
-                    value.dump(-1, ' ', false, json::error_handler_t::replace));
+  auto written = write_new_file(dir + "/" + shim::kStartFile,
+                                value.dump(-1, ' ', false, json::error_handler_t::replace));
+  return written ? sync_dir(dir) : written;
 }
 
 Result<JournalEntry> read_journal(const std::string& dir) {

@@ -15,7 +15,7 @@ struct JournalEntry {
   std::int64_t received_wall_ms = 0;
 };
 
-/// Durable before it returns. `dir` must exist.
+/// Durable before it returns. `dir` must be new. A crash meanwhile may leave an unreadable file.
 Result<void> write_journal(const std::string& dir, const JournalEntry& entry,
                            const shim::LaunchSpec& launch);
 /// NOT_FOUND or DATA_LOSS.

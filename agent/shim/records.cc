@@ -234,4 +234,14 @@ Result<void> write_record(const std::string& dir, const char* file, const std::s
   return synced ? sync_directory(dir) : Result<void>();
 }
 
+Result<void> sync_record(const std::string& dir, const char* file) {
+  const std::string path = dir + "/" + file;
+  const int fd = open_retrying(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return system_error("cannot open", path);
+  const int failed = ::fdatasync(fd);
+  ::close(fd);
+  if (failed != 0) return system_error("cannot sync", path);
+  return sync_directory(dir);
+}
+
 }  // namespace gpuq::shim

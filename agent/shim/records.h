@@ -8,7 +8,7 @@
 //   lock           agent       flock, handed to the supervisor: held as long as a supervisor lives
 //   go             agent       gang barrier: execute the command
 //   stop.json      agent       stop; the deadline may only come nearer
-//   run.json       supervisor  prepared: pids and boot id; on disk before the command is executed
+//   run.json       supervisor  prepared: pids and boot id; there before the command is executed
 //   running.json   supervisor  the command has been executed
 //   stopping.json  supervisor  the first signal is about to be sent
 //   exit.json      supervisor  the end; no process is left (by the agent if the supervisor died)
@@ -120,5 +120,8 @@ Result<ExitRecord> read_exit(const std::string& dir);
 /// Replaces `DIR/file`. `synced`: survives power loss once the call returns.
 Result<void> write_record(const std::string& dir, const char* file, const std::string& content,
                           bool synced);
+
+/// Makes `DIR/file` and its name survive power loss.
+Result<void> sync_record(const std::string& dir, const char* file);
 
 }  // namespace gpuq::shim

@@ -92,8 +92,10 @@ bool Supervisor::prepare() {
   record.main_start_ticks = start_ticks(launcher_.pid());
   record.boot_id = current_boot_id();
   record.prepared_wall_ms = wall_ms();
-  // On disk before the command runs: after a crash, no run.json means that it never ran.
-  if (auto written = write_record(dir_, kRunFile, to_json(record), true); !written) {
+  // There before the command runs: within this boot, no run.json means that it never ran. Synced in
+  // on_executed(), as a disk is slower than an execution.
+  const bool in_a_hurry = spec_.run_immediately;
+  if (auto written = write_record(dir_, kRunFile, to_json(record), !in_a_hurry); !written) {
     exit_.status_reason = written.error().message;
     kill_all(SIGKILL);
     ::waitpid(launcher_.pid(), nullptr, 0);
@@ -114,6 +116,7 @@ void Supervisor::on_executed() {
   if (spec_.timeout_ms > 0) timeout_at_ms_ = running_boottime_ms_ + spec_.timeout_ms;
   const RunningRecord record{exit_.running_wall_ms, running_boottime_ms_};
   (void)write_record(dir_, kRunningFile, to_json(record), false).has_value();
+  if (spec_.run_immediately) (void)sync_record(dir_, kRunFile).has_value();
   read_orders();
 }
 

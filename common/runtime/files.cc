@@ -25,9 +25,9 @@ Result<void> write_all(int fd, std::string_view content, const std::string& path
   return {};
 }
 
-Result<void> write_temporary(const std::string& path, std::string_view content,
-                             Durability durability, unsigned mode) {
-  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
+Result<void> write_content(const std::string& path, std::string_view content, Durability durability,
+                           unsigned mode, int how) {
+  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | how, mode));
   if (!fd.valid()) return errno_error("cannot create", path);
   if (auto written = write_all(fd.get(), content, path); !written) return written;
   if (durability == Durability::kSynced && ::fdatasync(fd.get()) != 0) {
@@ -58,7 +58,7 @@ Error errno_error(std::string_view what, std::string_view path) {
 Result<void> write_file(const std::string& path, std::string_view content, Durability durability,
                         unsigned mode) {
   const std::string temporary = path + ".tmp";
-  auto written = write_temporary(temporary, content, durability, mode);
+  auto written = write_content(temporary, content, durability, mode, O_TRUNC);
   if (!written) {
     ::unlink(temporary.c_str());
     return written;
@@ -69,6 +69,10 @@ Result<void> write_file(const std::string& path, std::string_view content, Durab
     return error;
   }
   return durability == Durability::kSynced ? sync_dir(parent_dir(path)) : Result<void>();
+}
+
+Result<void> write_new_file(const std::string& path, std::string_view content, unsigned mode) {
+  return write_content(path, content, Durability::kSynced, mode, O_EXCL);
 }
 
 Result<std::string> read_file(const std::string& path) {
