@@ -18,7 +18,7 @@ save() {
 
 leave() {
   save
-  echo "told to stop ($(cat "${GPUQ_STOP_REASON_FILE:-/dev/null}")); saved at step $step"
+  echo "told to stop ($(cat "${GPUQ_STOP_REASON_FILE:-/dev/null}")); saved a checkpoint at step $step"
   exit 0
 }
 trap leave TERM
@@ -26,7 +26,7 @@ trap leave TERM
 mkdir -p "$folder"
 if [ -s "$saved" ]; then
   step=$(cat "$saved")
-  echo "going on from step $step"
+  echo "going on from the checkpoint at step $step"
 fi
 while [ "$step" -lt "$steps" ]; do
   sleep 1 &
