@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 
 #include "server/store/sqlite_store.h"
 #include "tests/store/random_rows.h"
