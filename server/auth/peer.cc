@@ -98,7 +98,7 @@ std::optional<Endpoint> parse_peer(std::string_view peer) {
 }
 
 std::optional<std::uint32_t> find_socket_owner(std::istream& table, const Endpoint& local,
-                                               std::uint16_t remote_port) {
+                                               const std::vector<int>& remote_ports) {
   std::string line;
   std::getline(table, line);  // headings
   while (std::getline(table, line)) {
@@ -108,13 +108,14 @@ std::optional<std::uint32_t> find_socket_owner(std::istream& table, const Endpoi
     if (state != kEstablished) continue;
     const auto here_end = parse_table_endpoint(here);
     const auto there_end = parse_table_endpoint(there);
-    if (!here_end || !there_end || *here_end != local || there_end->port != remote_port) continue;
+    if (!here_end || !there_end || *here_end != local) continue;
+    if (std::ranges::find(remote_ports, int{there_end->port}) == remote_ports.end()) continue;
     return parse_number(uid, 10);
   }
   return std::nullopt;
 }
 
-Caller PeerIdentifier::look_up(const std::string& peer) const {
+Caller PeerIdentifier::look_up(const std::string& peer, const std::vector<int>& ports) const {
   const auto endpoint = parse_peer(peer);
   if (!endpoint || !endpoint->is_loopback()) {
     if (!allow_remote_) return {};
@@ -123,7 +124,7 @@ Caller PeerIdentifier::look_up(const std::string& peer) const {
   Caller caller{kAnonymous, kUser | kAdmin | kAgent, Method::kLoopback};
   for (const char* path : {"/proc/net/tcp", "/proc/net/tcp6"}) {
     std::ifstream table(path);
-    if (const auto uid = find_socket_owner(table, *endpoint, server_port_)) {
+    if (const auto uid = find_socket_owner(table, *endpoint, ports)) {
       caller.user = account_name(*uid);
       break;
     }
@@ -133,12 +134,14 @@ Caller PeerIdentifier::look_up(const std::string& peer) const {
 
 Caller PeerIdentifier::identify(const std::string& peer) {
   const Time now = clock_.now();
+  std::vector<int> ports;
   {
     const std::lock_guard lock(mutex_);
     const auto it = known_.find(peer);
     if (it != known_.end() && it->second.until > now) return it->second.caller;
+    ports = server_ports_;
   }
-  Caller caller = look_up(peer);
+  Caller caller = look_up(peer, ports);
   const std::lock_guard lock(mutex_);
   if (known_.size() >= kMaxKnown) {
     std::erase_if(known_, [&](const auto& entry) { return entry.second.until <= now; });

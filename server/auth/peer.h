@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "core/base/clock.h"
 #include "server/auth/caller.h"
@@ -28,10 +30,10 @@ struct Endpoint {
 /// text.
 std::optional<Endpoint> parse_peer(std::string_view peer);
 
-/// Owner (uid) of the local socket `local` connected to `remote_port`, from text in the form of
-/// /proc/net/tcp or /proc/net/tcp6.
+/// Owner (uid) of the local socket `local` connected to one of `remote_ports`, from text in the form
+/// of /proc/net/tcp or /proc/net/tcp6.
 std::optional<std::uint32_t> find_socket_owner(std::istream& table, const Endpoint& local,
-                                               std::uint16_t remote_port);
+                                               const std::vector<int>& remote_ports);
 
 /// Makes Callers from peer addresses. Thread-safe. Answers are kept for a second, less than the
 /// kernel takes to give a port to somebody else.
@@ -40,8 +42,12 @@ class PeerIdentifier {
   /// `clock` must outlive it. `allow_remote`: callers from other machines are let in (--insecure).
   PeerIdentifier(const Clock& clock, bool allow_remote)
       : clock_(clock), allow_remote_(allow_remote) {}
-  /// The port that the server listens on; call before the first identify().
-  void set_server_port(std::uint16_t port) { server_port_ = port; }
+  /// The ports that the server listens on. Calls that come earlier are anonymous.
+  void set_server_ports(std::vector<int> ports) {
+    const std::lock_guard lock(mutex_);
+    server_ports_ = std::move(ports);
+    known_.clear();
+  }
 
   /// `peer` as the transport writes it.
   Caller identify(const std::string& peer);
@@ -51,12 +57,12 @@ class PeerIdentifier {
     Caller caller;
     Time until{};
   };
-  [[nodiscard]] Caller look_up(const std::string& peer) const;
+  [[nodiscard]] Caller look_up(const std::string& peer, const std::vector<int>& ports) const;
 
   const Clock& clock_;
   const bool allow_remote_;
-  std::uint16_t server_port_ = 0;
   std::mutex mutex_;
+  std::vector<int> server_ports_;
   std::unordered_map<std::string, Known> known_;
 };
 

@@ -272,7 +272,7 @@ Result<> first_issue(const std::vector<PolicyIssue>& issues) {
 
 }  // namespace
 
-Result<PolicyDoc> to_single_doc(const v1::PolicyObject& object, const PolicyTables& current) {
+Result<PolicyDoc> to_single_doc(const v1::PolicyObject& object) {
   PolicyDoc doc;
   std::vector<PolicyIssue> issues;
   const Findings findings(issues, "object");
@@ -287,22 +287,16 @@ Result<PolicyDoc> to_single_doc(const v1::PolicyObject& object, const PolicyTabl
       doc.policies = {read_scheduling_policy(object.scheduling_policy(), findings)};
       break;
     case v1::PolicyObject::kJobQueue:
+      doc.queues = {read_queue(object.job_queue(), findings)};
+      break;
     case v1::PolicyObject::kQuotaShare: {
-      const bool is_share = object.object_case() == v1::PolicyObject::kQuotaShare;
-      const std::string& name =
-          is_share ? object.quota_share().job_queue() : object.job_queue().job_queue_name();
-      const Queue* queue = current.queue(name);
-      if (is_share && queue == nullptr) {
-        return Error{ErrorCode::kNotFound, fmt::format("there is no queue {}", quote(name))};
+      if (auto fault = check_name("job_queue", object.quota_share().job_queue()); !fault.empty()) {
+        return invalid(std::move(fault));
       }
-      QueueDef def = is_share ? queue->def : read_queue(object.job_queue(), findings);
-      const std::string& share_name = object.quota_share().quota_share_name();
-      for (const Share& share : current.shares) {
-        if (queue == nullptr || share.queue != queue->id) continue;
-        if (!is_share || share.def.name != share_name) def.shares.push_back(share.def);
-      }
-      if (is_share) def.shares.push_back(read_share(object.quota_share(), findings));
-      doc.queues = {std::move(def)};
+      QueueDef queue;
+      queue.name = object.quota_share().job_queue();
+      queue.shares.push_back(read_share(object.quota_share(), findings));
+      doc.queues = {std::move(queue)};
       break;
     }
     case v1::PolicyObject::OBJECT_NOT_SET:

@@ -24,9 +24,9 @@ PolicyDocResult to_policy_doc(const v1::PolicyDocument& document);
 
 v1::PolicyDocument to_proto(const PolicyTables& tables);
 
-/// A document with this one object, for a command with `partial`. A share comes inside its queue as
-/// `current` has it, with all its other shares. kInvalidArgument, kNotFound (a share's queue).
-Result<PolicyDoc> to_single_doc(const v1::PolicyObject& object, const PolicyTables& current);
+/// A document with this one object, for a command with `partial`. A share comes inside a queue of which
+/// only the name is given. kInvalidArgument.
+Result<PolicyDoc> to_single_doc(const v1::PolicyObject& object);
 
 /// Kind and name of an object.
 v1::PolicyObjectRef ref_of(const v1::PolicyObject& object);

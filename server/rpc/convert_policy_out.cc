@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/base/text.h"
+#include "core/model/policy_document.h"
 #include "server/rpc/convert_policy.h"
 #include "server/rpc/message_hash.h"
 #include "server/rpc/text_check.h"
@@ -83,7 +84,7 @@ v1::JobQueue write(const Queue& queue) {
                                    .count());
     entry.set_action(v1::JOB_STATE_TIME_LIMIT_ACTIONS_ACTION_TERMINATE);
   }
-  out.set_status(v1::OBJECT_STATUS_VALID);
+  out.set_status(queue.deleting ? v1::OBJECT_STATUS_DELETING : v1::OBJECT_STATUS_VALID);
   set_version(out);
   return out;
 }
@@ -114,7 +115,7 @@ v1::QuotaShare write(const Share& share, const std::string& queue) {
   preemption.set_min_runtime_ms(share.def.min_runtime.count());
   if (share.def.grace) preemption.set_grace_ms(share.def.grace->count());
   if (share.def.head_wait_limit) out.set_head_wait_limit_ms(share.def.head_wait_limit->count());
-  out.set_status(v1::OBJECT_STATUS_VALID);
+  out.set_status(share.deleting ? v1::OBJECT_STATUS_DELETING : v1::OBJECT_STATUS_VALID);
   set_version(out);
   return out;
 }
@@ -221,15 +222,23 @@ Result<v1::PolicyObject> find_object(const PolicyTables& tables, const v1::Polic
 
 v1::PolicyDocument to_proto(const PolicyTables& tables) {
   v1::PolicyDocument document;
-  for (const Unit& unit : tables.units) *document.add_capacity_units() = write(unit);
+  for (const Unit& unit : tables.units) {
+    if (!is_retired(tables, unit)) *document.add_capacity_units() = write(unit);
+  }
   for (const Environment& environment : tables.environments) {
+    if (is_retired(environment)) continue;
     *document.add_service_environments() = write(environment);
   }
   for (const SchedulingPolicy& policy : tables.policies) {
+    if (policy.def.name == kRetiredName) continue;
     *document.add_scheduling_policies() = write(policy);
   }
-  for (const Queue& queue : tables.queues) *document.add_job_queues() = write(queue);
+  for (const Queue& queue : tables.queues) {
+    if (!queue.deleting && !is_retired(tables, queue)) *document.add_job_queues() = write(queue);
+  }
   for (const Share& share : tables.shares) {
+    const Queue* queue = tables.queue(share.queue);
+    if (share.deleting || (queue != nullptr && is_retired(tables, *queue))) continue;
     *document.add_quota_shares() = write(share, queue_name(tables, share));
   }
   return document;

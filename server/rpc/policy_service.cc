@@ -60,12 +60,12 @@ void answer_with(ServiceContext& context, Call* call, const v1::PolicyObjectRef&
   });
 }
 
-// Checks against the stored policy, then posts; on the engine's thread nothing comes in between.
+// The version is looked at before the command is queued: a change that slips in between is replaced.
 template <typename Call>
 void change_object(ServiceContext& context, Call* call, bool create, std::int64_t expected) {
   context.engine.query([&context, call, create, expected](const State& state) {
     const v1::PolicyObjectRef ref = ref_of(call->request.object());
-    auto doc = to_single_doc(call->request.object(), state.policy());
+    auto doc = to_single_doc(call->request.object());
     if (!doc) return call->finish(doc.error());
     const auto stored = find_object(state.policy(), ref);
     if (create && stored) {
@@ -80,6 +80,8 @@ void change_object(ServiceContext& context, Call* call, bool create, std::int64_
     ApplyPolicyCommand command;
     command.doc = std::move(*doc);
     command.partial = true;
+    command.must_not_exist = create;
+    command.must_exist = !create;
     context.engine.post(Command{call->caller.user, std::move(command)},
                         [&context, call, ref](const Result<Reply>& reply) {
                           if (auto fine = verdict(reply); !fine) return call->finish(fine.error());
@@ -92,6 +94,14 @@ void create(ServiceContext& context, CreateCall* call) { change_object(context, 
 
 void update(ServiceContext& context, UpdateCall* call) {
   change_object(context, call, false, call->request.expected_version());
+}
+
+void answer_deleted(ServiceContext& context, DeleteCall* call) {
+  context.engine.query([call](const State& state) {
+    const bool gone = !find_object(state.policy(), call->request.ref());
+    call->response.set_status(gone ? v1::OBJECT_STATUS_DELETED : v1::OBJECT_STATUS_DELETING);
+    call->finish();
+  });
 }
 
 void remove(ServiceContext& context, DeleteCall* call) {
@@ -107,9 +117,9 @@ void remove(ServiceContext& context, DeleteCall* call) {
                                  : ref.name();
     command.deletions.emplace_back(kind_word(ref.kind()), name);
     context.engine.post(Command{call->caller.user, std::move(command)},
-                        [call](const Result<Reply>& reply) {
-                          call->response.set_status(v1::OBJECT_STATUS_DELETED);
-                          call->finish(verdict(reply));
+                        [&context, call](const Result<Reply>& reply) {
+                          if (auto fine = verdict(reply); !fine) return call->finish(fine.error());
+                          answer_deleted(context, call);
                         });
   });
 }
