@@ -1,0 +1,333 @@
+#include "tests/property/plan_checks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "core/engine/transaction.h"
+#include "core/sched/planner.h"
+#include "tests/property/recount.h"
+
+namespace gpuq::property {
+
+namespace {
+
+/// A victim of a decision: an attempt to stop, or the booking of `job`.
+struct Chosen {
+  AttemptId attempt;
+  JobId job;
+};
+
+std::string fault_of(const Decision& d, const std::string& what) {
+  return fmt::format("decision for job {} (rule {}): {}", d.job.value, d.rule, what);
+}
+
+// The devices of `uses` have room for them; every instance gets what it needs.
+std::string check_uses(const State& state, const Recount& count, const Decision& d,
+                       const Want& want, bool after) {
+  if (d.uses.size() != static_cast<std::size_t>(want.instances)) {
+    return fault_of(d, "a part of a gang (invariant 2)");
+  }
+  std::map<std::pair<NodeId, std::int32_t>, std::int64_t> taken;
+  for (const InstanceUse& use : d.uses) {
+    const Node& node = state.node(use.node);
+    if (!node.accepts_new() || node.env != count.env_of(want.share)) {
+      return fault_of(d, fmt::format("node {} takes nothing new (N3)", node.name));
+    }
+    std::map<std::int32_t, std::int64_t> milli;
+    for (const DeviceUse& part : use.devices) {
+      const Device& device = node.devices.at(static_cast<std::size_t>(part.device));
+      const bool match = want.model.empty() || device.model == want.model;
+      if (!match || !device.usable || device.charged) return fault_of(d, "on a wrong device");
+      milli[part.device] += part.milli;
+      taken[{use.node, part.device}] += part.milli;
+    }
+    std::int64_t whole = 0;
+    std::int64_t rest = 0;
+    for (const auto& [device, sum] : milli) {
+      if (sum == 1000) ++whole;
+      if (sum != 1000) rest += sum;
+    }
+    if (whole != want.whole || rest != want.part || use.cpus != want.cpus ||
+        use.memory_mib != want.memory_mib) {
+      return fault_of(d, "an instance gets something else than it asked for");
+    }
+  }
+  for (const auto& [key, milli] : taken) {
+    if (count.device_used(key.first, key.second, after) + milli > 1000) {
+      return fault_of(d, fmt::format("device {} of node {} has no room (invariant 1)", key.second,
+                                     key.first.value));
+    }
+  }
+  return {};
+}
+
+std::string check_start_decision(const State& state, const Decision& d) {
+  const bool on_booking = state.find_booking(d.job) != nullptr && std::string_view(d.rule) == "P7";
+  const Recount count(state, {{}, {d.job}});
+  const Want want = want_of(state, state.job(d.job), d.unit);
+  if (want.demand != d.demand) return fault_of(d, "another demand than the job's");
+  const EnvId env = count.env_of(want.share);
+  for (const bool after : {false, true}) {
+    const Amount held = count.held(want.share, want.unit, after) + want.demand;
+    if (held > count.ceiling(want.share, want.unit)) {
+      return fault_of(d, "above its share's ceiling (invariant 3)");
+    }
+    const Amount free = count.free(want.unit, env, after);
+    if (want.demand > free - count.reserved(want.unit, env, want.share, after)) {
+      return fault_of(d, "takes what a RESERVE share keeps idle (invariant 4)");
+    }
+    if (!on_booking && count.claim(want, after) == Claim::kNone) {
+      return fault_of(d, fmt::format("has no right to it {} (Q5)", after ? "afterwards" : "now"));
+    }
+  }
+  return check_uses(state, count, d, want, false);
+}
+
+/// Would the job fit with just these victims gone?
+bool fits_without(const State& state, const Want& want, const std::vector<Chosen>& gone) {
+  Without without;
+  without.bookings.insert(want.job);
+  bool cross = false;
+  for (const Chosen& chosen : gone) {
+    if (chosen.attempt.valid()) {
+      without.stopped.insert(chosen.attempt);
+    } else {
+      without.bookings.insert(chosen.job);
+    }
+    cross = cross || state.job(chosen.job).share != want.share;
+  }
+  const Recount count(state, without);
+  const Claim claim = count.claim(want, true);
+  if (claim == Claim::kNone || (claim == Claim::kBorrower && cross)) return false;
+  return count.fitting(want, true) >= want.instances;
+}
+
+bool is_borrowing(const Recount& count, const Chosen& chosen, ShareId share, UnitId unit) {
+  const auto list = count.borrowing(share, unit);
+  return std::any_of(list.begin(), list.end(), [&](const Held* held) {
+    return held->job == chosen.job && held->attempt == chosen.attempt;
+  });
+}
+
+// P1, P2, P4: who may be a victim of `want`, with `before` gone already.
+std::string check_victim(const State& state, const Want& want, const Chosen& chosen,
+                         const std::vector<Chosen>& before) {
+  Without without;
+  without.bookings.insert(want.job);
+  for (const Chosen& c : before) {
+    if (c.attempt.valid()) without.stopped.insert(c.attempt);
+    if (!c.attempt.valid()) without.bookings.insert(c.job);
+  }
+  const Recount count(state, without);
+  const Held* victim = nullptr;
+  for (const Held& held : count.holders()) {
+    if (held.job == chosen.job && held.attempt == chosen.attempt) victim = &held;
+  }
+  if (victim == nullptr || victim->stopping) return "its victim is gone or being stopped";
+  if (!victim->preemptible) return "its victim is not preemptible (P11)";
+  if (victim->unit != want.unit) return "its victim holds another unit";
+  if (!count.on_usable_node(*victim)) return "its victim stands on no usable node (P5)";
+  const Job& job = state.job(want.job);
+  if (victim->share == want.share) {
+    if (!state.policy().share(want.share)->def.in_share_preemption) {
+      return "in-share preemption is DISABLED (P2)";
+    }
+    if (victim->priority >= job.priority) return "its victim has no lower priority (P2)";
+    return {};
+  }
+  const Amount held = count.held(victim->share, want.unit, true);
+  if (held <= count.cap(victim->share, want.unit))
+    return "its victim's share is inside its cap (P1)";
+  if (!is_borrowing(count, chosen, victim->share, want.unit)) {
+    return "its victim is inside its share's cap (P4)";
+  }
+  return {};
+}
+
+// P6: no proper subset suffices, and no single other victim of such priority does instead of
+// several.
+std::string check_minimal(const State& state, const Decision& d, const Want& want,
+                          const std::vector<Chosen>& victims) {
+  if (victims.empty() || victims.size() > 8) return {};
+  const std::size_t all = (std::size_t{1} << victims.size()) - 1;
+  for (std::size_t mask = 0; mask < all; ++mask) {
+    std::vector<Chosen> some;
+    for (std::size_t i = 0; i < victims.size(); ++i) {
+      if ((mask >> i & 1) != 0) some.push_back(victims[i]);
+    }
+    if (fits_without(state, want, some)) {
+      return fault_of(
+          d, fmt::format("{} of its {} victims suffice (P6)", some.size(), victims.size()));
+    }
+  }
+  if (victims.size() < 2) return {};
+  std::int32_t highest = 0;
+  for (const Chosen& c : victims) highest = std::max(highest, state.job(c.job).priority);
+  const std::string_view rule = d.rule;
+  const Recount count(state, {{}, {want.job}});
+  for (const Held& held : count.holders()) {
+    const bool own = held.share == want.share;
+    if (held.priority > highest || (own && rule == "P3(i)") || (!own && rule == "P3(ii)")) continue;
+    const Chosen single{held.attempt, held.job};
+    if (!check_victim(state, want, single, {}).empty()) continue;
+    if (fits_without(state, want, {single})) {
+      return fault_of(d, fmt::format("job {} alone would do instead of {} victims (P6)",
+                                     held.job.value, victims.size()));
+    }
+  }
+  return {};
+}
+
+// `state` is as it was before the bookings of `voided` ended for it.
+std::string check_book_decision(const State& state, const Decision& d,
+                                const std::vector<JobId>& voided) {
+  const Want want = want_of(state, state.job(d.job), d.unit);
+  std::vector<Chosen> victims;
+  for (const JobId job : voided) victims.push_back({AttemptId(), job});
+  for (const Eviction& eviction : d.evictions) victims.push_back({eviction.attempt, eviction.job});
+  Without without;
+  without.bookings.insert(d.job);
+  for (const JobId job : voided) without.bookings.insert(job);
+  for (const Eviction& eviction : d.evictions) without.stopped.insert(eviction.attempt);
+  const Recount count(state, without);
+  if (std::string_view(d.rule) != "P7") {
+    if (!fits_without(state, want, victims)) return fault_of(d, "books what it has no right to");
+    const bool borrows = count.claim(want, true) == Claim::kBorrower;
+    if (borrows != d.borrows) return fault_of(d, "says wrongly whether it borrows");
+  }
+  if (std::string fault = check_uses(state, count, d, want, true); !fault.empty()) return fault;
+  // Voided bookings come first in the plan, whatever the order of choice: each alone must be right.
+  for (std::size_t i = 0; i < victims.size(); ++i) {
+    std::vector<Chosen> before;
+    if (voided.empty()) before.assign(victims.begin(), victims.begin() + static_cast<int>(i));
+    const std::string fault = check_victim(state, want, victims[i], before);
+    if (!fault.empty()) return fault_of(d, fault);
+  }
+  for (const AttemptId awaited : d.awaits) {
+    const Attempt& attempt = state.attempt(awaited);
+    if (!attempt.live()) return fault_of(d, "waits for an attempt that has ended");
+    if (!attempt.stopping() && !without.stopped.contains(awaited)) {
+      return fault_of(d, "waits for an attempt that nobody stops");
+    }
+  }
+  return check_minimal(state, d, want, victims);
+}
+
+std::string check_decisions(const State& state, const Plan& plan, Time now,
+                            const EngineConfig& config) {
+  State work = state.clone();
+  State base = work.clone();
+  std::vector<JobId> voided;
+  for (const Decision& d : plan.decisions) {
+    if (voided.empty()) base = work.clone();
+    std::string fault;
+    const std::string_view rule = d.rule;
+    if (d.kind == DecisionKind::kVoidBooking && d.handed_to.valid() && rule != "P7") {
+      voided.push_back(d.job);
+    } else if (d.kind == DecisionKind::kStart) {
+      fault = check_start_decision(work, d);
+    } else if (d.kind == DecisionKind::kBook) {
+      fault = check_book_decision(base, d, voided);
+    }
+    if (d.kind == DecisionKind::kStart || d.kind == DecisionKind::kBook) voided.clear();
+    if (!fault.empty()) return fault;
+    Transaction tx(work, config, now);
+    carry_out(tx, d);
+    if (fault = Recount(work).faults(); !fault.empty()) return fault_of(d, fault);
+  }
+  PlanCache cache;
+  const Plan again = make_plan(work, now, cache);
+  if (!again.empty()) return "the pass left something to decide (P8, O3): " + to_text(again);
+  return {};
+}
+
+}  // namespace
+
+std::string check_plan(const State& state, Time now, const EngineConfig& config) {
+  if (std::string fault = Recount(state).faults(); !fault.empty()) return fault;
+  const State copy = state.clone();
+  const Ledger before = copy.ledger();
+  PlanCache cache;
+  const Plan plan = make_plan(copy, now, cache);
+  if (!copy.ledger().same_as(before)) return "the planner left the ledger changed";
+  if (make_plan(copy, now, cache) != plan) return "a second plan differs (invariant 8)";
+  const std::string text = to_text(plan);
+  PlanCache fresh;
+  if (to_text(make_plan(state.clone(), now, fresh)) != text) {
+    return "the plan of a copy differs (invariant 8)";
+  }
+  auto loaded = State::from_stored(state.to_stored());
+  if (!loaded) return "what is stored does not load: " + loaded.error().message;
+  PlanCache third;
+  const std::string other = to_text(make_plan(*loaded, now, third));
+  if (other != text) {
+    return fmt::format("the plan after a reload differs (invariant 8):\n{}--- not\n{}", other,
+                       text);
+  }
+  if (std::string fault = check_decisions(state, plan, now, config); !fault.empty()) {
+    return fault + "\nplan:\n" + text;
+  }
+  return {};
+}
+
+std::string check_rest(const State& state, bool plain) {
+  const Recount count(state);
+  for (const auto& [id, job] : state.jobs()) {
+    if (job.state != JobState::kRunnable) continue;
+    const Reason reason = state.reason_of(id);
+    if (reason.code == ReasonCode::kNone) {
+      return fmt::format("job {} waits without a reason (invariant 5)", id.value);
+    }
+    if (!plain || state.find_booking(id) != nullptr || is_misconfiguration(reason.code)) continue;
+    const Want want = want_of(state, job, std::size_t{0});
+    if (count.held(want.share, want.unit, true) + want.demand > count.cap(want.share, want.unit)) {
+      continue;
+    }
+    for (const Share& share : state.policy().shares) {
+      if (share.id == job.share) continue;
+      for (const Held* held : count.borrowing(share.id, want.unit)) {
+        if (!held->preemptible || !count.on_usable_node(*held)) continue;
+        if (!fits_without(state, want, {{held->attempt, held->job}})) continue;
+        return fmt::format("job {} waits while job {} borrows and could be stopped (invariant 5)",
+                           id.value, held->job.value);
+      }
+    }
+  }
+  return {};
+}
+
+std::string History::see(const State& state) {
+  for (const auto& [id, job] : ended_) {
+    const Job* found = state.find_job(id);
+    if (found != nullptr && *found != job) {
+      return fmt::format("job {} had ended and changed (invariant 7)", id.value);
+    }
+  }
+  for (const auto& [id, job] : state.jobs()) {
+    if (is_terminal(job.state)) ended_.try_emplace(id, job);
+  }
+  for (const auto& [id, record] : state.preemptions()) {
+    if (record.end != PreemptionEnd::kOpen) {
+      const auto [it, fresh] = closed_.try_emplace(id, record);
+      if (!(it->second == record)) {
+        return fmt::format("preemption {} ended twice (invariant 6)", id.value);
+      }
+      continue;
+    }
+    if (closed_.contains(id)) return fmt::format("preemption {} opened again", id.value);
+    const Job* job = state.find_job(record.beneficiary);
+    if (job == nullptr || job->state != JobState::kRunnable) {
+      return fmt::format(
+          "preemption {} is open and job {}, for which it was, does not wait any "
+          "more (invariant 6)",
+          id.value, record.beneficiary.value);
+    }
+  }
+  return {};
+}
+
+}  // namespace gpuq::property
