@@ -27,6 +27,8 @@ mkdir -p "$folder"
 if [ -s "$saved" ]; then
   step=$(cat "$saved")
   echo "going on from the checkpoint at step $step"
+else
+  echo "step 0 of $steps"
 fi
 while [ "$step" -lt "$steps" ]; do
   sleep 1 &
