@@ -1,6 +1,8 @@
 // gpuq-agent: owns one node. Command line and life of the process; agent/agent.h is the agent
 // itself.
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include <csignal>
 #include <cstdio>
@@ -115,7 +117,15 @@ int run(const AgentConfig& config) {
   gpuq::EventLoop loop(clock);
   auto agent = gpuq::agent::Agent::create(loop, config);
   if (!agent) return fail(agent.error());
-  loop.on_signals({SIGINT, SIGTERM}, [&loop](int) {
+  // Supervisors detach from us and become ours again, so that nothing is left unreaped where
+  // process 1 does not reap.
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  loop.on_signals({SIGINT, SIGTERM, SIGCHLD}, [&loop](int signal) {
+    if (signal == SIGCHLD) {
+      while (::waitpid(-1, nullptr, WNOHANG) > 0) {
+      }
+      return;
+    }
     gpuq::log_info("stopping; jobs go on");
     loop.stop();
   });

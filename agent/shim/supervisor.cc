@@ -174,14 +174,16 @@ void Supervisor::begin_stop(const std::string& reason, std::int64_t deadline_ms)
 }
 
 void Supervisor::reap() {
+  const bool main_was_alive = main_alive_;
   for (;;) {
     int status = 0;
     const pid_t pid = ::waitpid(-1, &status, WNOHANG);
     if (pid < 0 && errno == EINTR) continue;
     if (pid < 0) children_left_ = false;
-    if (pid <= 0) return;
+    if (pid <= 0) break;
     if (pid == launcher_.pid()) on_main_exit(status);
   }
+  if (main_was_alive && !main_alive_ && children_left_) end_leftovers();
 }
 
 void Supervisor::on_main_exit(int wait_status) {
@@ -194,8 +196,11 @@ void Supervisor::on_main_exit(int wait_status) {
     if (WIFSIGNALED(wait_status)) exit_.term_signal = WTERMSIG(wait_status);
     exit_.ran_for_ms = boottime_ms() - running_boottime_ms_;
   }
-  const auto rest = descendants(::getpid());
-  for (const auto& process : rest) {
+}
+
+// What the main process left behind is asked to end, and made to.
+void Supervisor::end_leftovers() {
+  for (const auto& process : descendants(::getpid())) {
     signal_process(process, SIGTERM);
     signal_process(process, SIGCONT);
   }

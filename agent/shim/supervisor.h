@@ -45,6 +45,7 @@ class Supervisor {
   void begin_stop(const std::string& reason, std::int64_t deadline_ms);
   void reap();
   void on_main_exit(int wait_status);
+  void end_leftovers();
   void on_timers();
   void kill_all(int signal);
   [[nodiscard]] int wait_ms() const;
