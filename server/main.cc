@@ -1,8 +1,10 @@
 // gpuqd: the server.
 #include <fmt/format.h>
+#include <grpc/support/log.h>
+
+#include <cstdio>
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
 
 #include "common/runtime/defaults.h"
 #include "server/config.h"
@@ -47,8 +49,9 @@ gpuq::Result<gpuq::ServerConfig> assemble(const Flags& flags) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("The gpuq server: keeps jobs and policy, schedules, and talks to the agents.\n"
-               "Example: gpuqd --data-dir /srv/gpuq --listen 127.0.0.1:7070");
+  CLI::App app(
+      "The gpuq server: keeps jobs and policy, schedules, and talks to the agents.\n"
+      "Example: gpuqd --data-dir /srv/gpuq --listen 127.0.0.1:7070");
   Flags flags;
   app.add_option("--config", flags.config, "YAML file; without it the defaults hold");
   app.add_option("--data-dir", flags.data_dir, "Where the database and job output are kept");
@@ -61,8 +64,12 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", std::string("gpuqd ") + gpuq::version());
   try {
     app.parse(argc, argv);
+  } catch (const CLI::Success& call) {
+    return app.exit(call);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kUsage;
+    return fail(
+        {gpuq::ErrorCode::kInvalidArgument, std::string(error.what()) + "; see gpuqd --help"},
+        kUsage);
   }
   auto config = assemble(flags);
   if (!config) return fail(config.error(), kUsage);
@@ -72,6 +79,8 @@ int main(int argc, char** argv) {
     return 0;
   }
   gpuq::init_logging("gpuqd", config->log_level, config->log_format);
+  // What gRPC has to say comes back as a status, too.
+  gpr_set_log_function([](gpr_log_func_args* args) { gpuq::log_debug("grpc: {}", args->message); });
   if (auto done = gpuq::run_daemon(*config, flags.port_file); !done) {
     return fail(done.error(), kFailed);
   }

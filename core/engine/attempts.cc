@@ -228,6 +228,7 @@ void end_waiting_job(Transaction& tx, const std::string& actor, JobId id,
     }
   }
   job.state = JobState::kFailed;
+  job.terminating = true;
   job.ended_at = tx.now();
   job.status_reason = reason;
   changes.emplace_back(PutJob{job});
