@@ -44,7 +44,6 @@ Result<void> upload_file(v1::AgentService::Stub& stub, const LogUpload& upload) 
   if (!file) return {};  // never written
   const std::int64_t size = file.tellg();
   const std::int64_t first = std::max<std::int64_t>(0, size - upload.max_bytes);
-  if (size == 0) return {};
   file.seekg(first);
 
   grpc::ClientContext context;
@@ -62,6 +61,8 @@ Result<void> upload_file(v1::AgentService::Stub& stub, const LogUpload& upload) 
                                          : v1::AGENT_LOG_STREAM_STDOUT);
   header.set_offset(first);
   header.set_size(size - first);
+  // Also for an empty file: the server then knows that there was no output.
+  if (size == first) writer->Write(request);
   std::string piece;
   for (std::int64_t left = size - first; left > 0;) {
     piece.resize(std::min<std::size_t>(kUploadPiece, static_cast<std::size_t>(left)));

@@ -346,12 +346,13 @@ TEST_F(InstancesTest, AnOrderJournalledButNotStartedIsStartedOnce) {
   agent->instances->start(make_order(1, sh("echo ran")));
   ASSERT_TRUE(reaches(1, InstanceState::kExited));
   agent.reset();
-  // As if the machine's agent had died right after the journal was synced.
+  ASSERT_TRUE(run_until(loop, [&] { return !is_locked(dir.path() + "/attempts/1.0/lock"); }));
+  // As if the agent had died right after the journal was synced.
   for (const char* file : {"run.json", "running.json", "exit.json", "stdout.log", "lock"}) {
     std::filesystem::remove(dir.path() + "/attempts/1.0/" + file);
   }
   agent = std::make_unique<TestAgent>(loop, dir.path());
-  ASSERT_TRUE(reaches(1, InstanceState::kExited));
+  ASSERT_TRUE(reaches(1, InstanceState::kExited)) << agent->status(1).status_reason;
   EXPECT_EQ(agent->output(1), "ran\n");
 }
 
@@ -426,7 +427,9 @@ TEST_F(InstancesTest, ManyInstancesAllReportTheirCodes) {
     }
   }
   ASSERT_TRUE(run_until(loop, [&] { return all_final(); }));
-  for (int i = 1; i <= kMany; ++i) EXPECT_EQ(agent->status(i).exit_code, i);
+  for (int i = 1; i <= kMany; ++i) {
+    EXPECT_EQ(agent->status(i).exit_code, i) << agent->status(i).status_reason;
+  }
 }
 
 }  // namespace
