@@ -11,6 +11,7 @@
 #include "server/rpc/history.h"
 #include "server/rpc/log_files.h"
 #include "server/rpc/log_hub.h"
+#include "server/rpc/open_streams.h"
 #include "server/rpc/spec_cache.h"
 #include "server/rpc/watch_hub.h"
 #include "server/rpc/worker_pool.h"
@@ -29,6 +30,7 @@ struct ServiceContext {
   SpecCache& specs;      ///< Engine's thread.
   LogHub& log_hub;       ///< Any thread.
   LogFiles& log_files;   ///< Only on `pool`.
+  OpenStreams& streams;  ///< Any thread.
   Time started_at{};
   std::string store_id;
 };

@@ -121,16 +121,19 @@ class StatusWriter {
     std::int64_t borrowed = 0;
     Amount owned;
     for (const Share* share : shares) {
-      borrowed += write_share(*share, unit, *shown.add_shares());
+      borrowed += write_share(*share, unit, pool, *shown.add_shares());
       owned += std::min(ledger.cap(share->id, unit.id), kUnlimited - owned);
     }
     shown.set_unallocated_milli(std::max(kZero, pool - owned).milli);
     spread_lent(borrowed, shown);
   }
 
-  std::int64_t write_share(const Share& share, const Unit& unit, v1::ShareUsage& out) const {
+  std::int64_t write_share(const Share& share, const Unit& unit, Amount pool,
+                           v1::ShareUsage& out) const {
     const Ledger& ledger = state_.ledger();
-    const Amount cap = ledger.cap(share.id, unit.id);
+    // A share without a limit of its own (the built-in one) may have all there is.
+    const Amount limit = ledger.cap(share.id, unit.id);
+    const Amount cap = limit >= kUnlimited ? pool : limit;
     const Amount held = ledger.held(share.id, unit.id, View::kNow);
     out.set_quota_share_name(share.def.name);
     const Queue* queue = state_.policy().queue(share.queue);
@@ -139,12 +142,12 @@ class StatusWriter {
     out.mutable_strategy()->set_strategy(to_string(share.def.strategy));
     out.mutable_strategy()->set_borrow_limit(share.def.borrow_limit);
     out.set_capacity_unit(unit.def.name);
-    out.set_cap_milli(bounded(cap));
+    out.set_cap_milli(cap.milli);
     out.set_ceiling_milli(bounded(ledger.ceiling(share.id, unit.id)));
     out.set_held_milli(held.milli);
     const std::int64_t borrowed = std::max(kZero, held - cap).milli;
     out.set_borrowed_milli(borrowed);
-    if (cap < kUnlimited) out.set_idle_milli(std::max(kZero, cap - held).milli);
+    out.set_idle_milli(std::max(kZero, cap - held).milli);
     out.set_stopping_milli(get(counts_.stopping_milli, share.id, unit.id));
     out.set_booked_milli(get(counts_.booked_milli, share.id, unit.id));
     out.set_waiting_jobs(state_.waiting(share.id).count);

@@ -57,7 +57,8 @@ void fill_quota(const State& state, const Job& job, UnitId unit, Amount demand,
   const Unit* record = state.policy().unit(unit);
   if (record != nullptr) out.set_capacity_unit(record->def.name);
   out.set_demand_milli(demand.milli);
-  out.set_cap_milli(std::min(ledger.cap(job.share, unit), kUnlimited).milli);
+  const Amount cap = ledger.cap(job.share, unit);
+  out.set_cap_milli((cap >= kUnlimited ? ledger.pool(env, unit) : cap).milli);
   out.set_held_milli(ledger.held(job.share, unit, View::kNow).milli);
   const Amount ceiling = ledger.ceiling(job.share, unit);
   out.set_ceiling_milli(ceiling >= kUnlimited ? -1 : ceiling.milli);

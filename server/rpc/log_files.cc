@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cerrno>
 #include <charconv>
+#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 #include <vector>
@@ -22,6 +23,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kTemporary = ".part";
+constexpr const char* kRemoved = "removed-up-to";
 std::atomic<unsigned> upload_counter{0};
 
 struct Stored {
@@ -98,7 +100,12 @@ Result<std::unique_ptr<LogFiles::Upload>> LogFiles::begin(const LogKey& key, std
 
 Result<LogPart> LogFiles::read(const LogKey& key, std::int64_t offset, std::size_t max) {
   const auto files = stored_files(folder(key), prefix(key));
-  if (files.empty()) return Error{ErrorCode::kNotFound, "no output of this attempt is kept"};
+  if (files.empty()) {
+    if (key.attempt.value > removed_up_to()) {
+      return Error{ErrorCode::kNotFound, "no output of this attempt was handed in"};
+    }
+    return Error{ErrorCode::kOutOfRange, "the output of this attempt is no longer kept"};
+  }
   const Stored& stored = files.back();
   const UniqueFd fd(::open(stored.path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat info {};
@@ -116,6 +123,13 @@ Result<LogPart> LogFiles::read(const LogKey& key, std::int64_t offset, std::size
   return part;
 }
 
+std::int64_t LogFiles::removed_up_to() const {
+  const auto text = read_file(dir_ + "/" + kRemoved);
+  std::int64_t value = 0;
+  if (text) std::from_chars(text->data(), text->data() + text->size(), value);
+  return value;
+}
+
 void LogFiles::prune() {
   const std::unique_lock lock(pruning_, std::try_to_lock);
   if (!lock) return;
@@ -128,6 +142,7 @@ void LogFiles::prune() {
   std::int64_t total = 0;
   std::error_code error;
   for (const auto& job : fs::directory_iterator(dir_, error)) {
+    if (!job.is_directory(error)) continue;
     for (const auto& attempt : fs::directory_iterator(job.path(), error)) {
       AttemptFolder folder{attempt.path(), attempt.last_write_time(error), 0};
       for (const auto& file : fs::directory_iterator(attempt.path(), error)) {
@@ -139,6 +154,7 @@ void LogFiles::prune() {
   }
   if (total <= cap_) return;
   std::ranges::sort(folders, {}, [](const AttemptFolder& f) { return std::pair(f.time, f.path); });
+  std::int64_t removed = removed_up_to();
   for (const AttemptFolder& folder : folders) {
     if (total <= cap_) break;
     if (auto gone = remove_tree(folder.path.string()); !gone) {
@@ -146,7 +162,13 @@ void LogFiles::prune() {
       continue;
     }
     total -= folder.bytes;
+    removed = std::max(removed, std::int64_t{std::atoll(folder.path.filename().c_str())});
     fs::remove(folder.path.parent_path(), error);  // only where it is empty
+  }
+  if (auto kept = write_file(dir_ + "/" + kRemoved, std::to_string(removed),
+                             Durability::kAtomicOnly);
+      !kept) {
+    log_warning("{}", kept.error().message);
   }
 }
 

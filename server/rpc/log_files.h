@@ -54,7 +54,7 @@ class LogFiles {
   /// `offset`: position of the first byte that will be appended.
   Result<std::unique_ptr<Upload>> begin(const LogKey& key, std::int64_t offset);
   /// At most `max` bytes from `offset` on (negative: that many before the end), or from the first one
-  /// kept. kNotFound.
+  /// kept. kNotFound: was never handed in; kOutOfRange: was removed to keep the cap.
   Result<LogPart> read(const LogKey& key, std::int64_t offset, std::size_t max);
   /// Removes the oldest attempts until the cap holds.
   void prune();
@@ -62,6 +62,8 @@ class LogFiles {
  private:
   [[nodiscard]] std::string folder(const LogKey& key) const;
   [[nodiscard]] static std::string prefix(const LogKey& key);
+  /// Attempts up to this one may have been removed; kept in a file.
+  [[nodiscard]] std::int64_t removed_up_to() const;
 
   const std::string dir_;
   const std::int64_t cap_;

@@ -19,6 +19,7 @@ namespace {
 constexpr std::size_t kMaxChunk = 256 * 1024;
 constexpr std::size_t kMaxQueuedChunks = 32;  // then the agent is told to stop sending
 constexpr Duration kRetry{500};               // for output that is neither here nor there yet
+constexpr int kMaxTries = 60;                 // while the node of an ended attempt is away
 
 // One attempt to read from, as the state or the archive has it.
 struct Source {
@@ -48,6 +49,9 @@ class LogCall final : public QueuedStream<grpc::ServerWriteReactor<v1::LogChunk>
 
   void begin(std::shared_ptr<LogCall> self) {
     self_ = std::move(self);
+    stream_ = context_.streams.add([me = std::weak_ptr(self_)](const Error& why) {
+      if (const auto call = me.lock()) call->end(to_status(why), Rest::kDrop);
+    });
     context_.engine.query([me = self_](const State& state) {
       if (me->request_.follow()) me->subscribe();
       me->locate(state);
@@ -269,20 +273,23 @@ class LogCall final : public QueuedStream<grpc::ServerWriteReactor<v1::LogChunk>
 
   void no_file(const Source& source, const Error& error) {
     reading_file_ = false;
+    if (error.code == ErrorCode::kOutOfRange) {
+      return end(to_status({ErrorCode::kNotFound,
+                            fmt::format("output of job {} attempt {} is no longer kept",
+                                        job_id().value, source.number)}),
+                 Rest::kSend);
+    }
     if (error.code != ErrorCode::kNotFound) return end(to_status(error), Rest::kSend);
-    // Not there yet: the agent has still to start it, to come back, or to hand the output in.
-    if (request_.follow() && (source.live || ++tries_ < 4)) return wait(kRetry);
-    if (!source.node.empty() && !context_.log_hub.connected(source.node)) {
+    const bool away = !source.node.empty() && !context_.log_hub.connected(source.node);
+    // Not there yet: the agent has still to start it, or to come back.
+    if (request_.follow() && (source.live || (away && ++tries_ < kMaxTries))) return wait(kRetry);
+    if (away) {
       return end(to_status({ErrorCode::kUnavailable,
                             fmt::format("node {} is not connected: its output can not be read now",
                                         source.node)}),
                  Rest::kSend);
     }
-    if (request_.follow()) return finished(source);
-    end(to_status({ErrorCode::kNotFound,
-                   fmt::format("no output of job {} attempt {} is kept", job_id().value,
-                               source.number)}),
-        Rest::kSend);
+    finished(source);  // the agent hands in what there is: there was nothing
   }
 
   // Everything of one attempt was sent.
@@ -300,6 +307,7 @@ class LogCall final : public QueuedStream<grpc::ServerWriteReactor<v1::LogChunk>
 
   void OnDone() override {
     gone_ = true;
+    context_.streams.remove(stream_);
     LogHub::RequestId id = 0;
     {
       const std::lock_guard lock(mutex_);
@@ -316,6 +324,7 @@ class LogCall final : public QueuedStream<grpc::ServerWriteReactor<v1::LogChunk>
   const v1::ReadLogsRequest request_;
   std::shared_ptr<LogCall> self_;  // until OnDone
   std::atomic<bool> gone_{false};
+  std::uint64_t stream_ = 0;
   WatchHub::Id watcher_ = 0;  // engine's thread
   bool waiting_ = false;      // engine's thread
   std::atomic<std::int32_t> done_{0};  // number of the last attempt that was sent whole

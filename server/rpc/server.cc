@@ -50,8 +50,8 @@ class RpcServer::Impl {
     engine_ = &engine;
     history_ = &history;
     context_.emplace(ServiceContext{engine, executor_, clock_, history, pool_, peers_, agents_,
-                                    watchers_, specs_, log_hub_, log_files_, clock_.now(),
-                                    engine.identity().store_id});
+                                    watchers_, specs_, log_hub_, log_files_, streams_,
+                                    clock_.now(), engine.identity().store_id});
     agents_.watch_known_nodes();
     return open();
   }
@@ -59,6 +59,7 @@ class RpcServer::Impl {
   void begin_stop() {
     const Error why{ErrorCode::kUnavailable, "the server is stopping"};
     if (server_ != nullptr) server_->GetHealthCheckService()->SetServingStatus(false);
+    streams_.close_all(why);
     agents_.close_all(why);
     log_hub_.close_all(why);
   }
@@ -130,6 +131,7 @@ class RpcServer::Impl {
   auth::PeerIdentifier peers_;
   LogFiles log_files_;
   LogHub log_hub_;
+  OpenStreams streams_;
   AgentHub agents_;
   WatchHub watchers_;
   std::optional<ServiceContext> context_;

@@ -45,6 +45,9 @@ class WatchCall final
 
   void begin(std::shared_ptr<WatchCall> self) {
     self_ = std::move(self);
+    stream_ = context_.streams.add([me = std::weak_ptr(self_)](const Error& why) {
+      if (const auto call = me.lock()) call->end(to_status(why), Rest::kDrop);
+    });
     context_.engine.query([me = self_](const State& state) { me->subscribe(state); });
   }
 
@@ -148,6 +151,7 @@ class WatchCall final
 
   void OnDone() override {
     gone_ = true;
+    context_.streams.remove(stream_);
     context_.executor.post([me = std::exchange(self_, nullptr)] {
       if (me->watcher_ != 0) me->context_.watchers.remove(me->watcher_);
     });
@@ -159,6 +163,7 @@ class WatchCall final
   bool has_token_ = false;
   bool from_beginning_ = false;
   std::atomic<bool> gone_{false};
+  std::uint64_t stream_ = 0;
   // Engine's thread, and the pool's while a page is being read.
   EventId resume_after_;  // everything up to it is queued
   EventId catch_up_to_;   // everything up to it comes from the store
