@@ -185,7 +185,8 @@ void Engine::Impl::schedule_pump() {
 
 void Engine::Impl::pump() {
   if (in_flight_ || !started_) return;
-  run_queries();
+  // What is in memory after a failed reload was never committed: nobody may see it.
+  if (!lost_state_) run_queries();
   if (read_only_) {
     refuse_all(fatal_ ? *fatal_
                       : unavailable("the server is read-only because its disk failed: running jobs "

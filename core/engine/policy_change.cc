@@ -144,7 +144,7 @@ void note_builtin(const PolicyTables& current, const LiveJobs& live, PolicyChang
       live.keeps_builtin()
           ? fmt::format("queue {}: disabled, the document takes the place of the built-in policy",
                         kDefaultName)
-          : "built-in policy: replaced by the document");
+          : "policy default: replaced by the document");
   if (live.builtin.waiting == 0) return;
   change.issues.push_back(
       {false, "",

@@ -279,7 +279,7 @@ void NodeFit::recount(std::size_t index) {
   const Node& node = view_.nodes()[index];
   if (node.env != ask_.env || !node.accepts_new()) return;
   total_ -= counts_[index];
-  counts_[index] = ledger_.fitting(node, ask_.need, ask_.instances, also_now_);
+  counts_[index] = ledger_.fitting(node, ask_.need, kMaxInstances, also_now_);
   total_ += counts_[index];
 }
 

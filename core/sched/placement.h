@@ -21,7 +21,7 @@ class NodeFit {
   void refresh(const std::vector<InstanceUse>& uses);
   [[nodiscard]] bool fits() const { return total_ >= ask_.instances; }
   [[nodiscard]] std::int64_t total() const { return total_; }
-  /// Instances that the node at `index` (in StateView::nodes()) holds.
+  /// Instances that the node at `index` (in StateView::nodes()) holds, also beyond the ask's own (P5).
   [[nodiscard]] std::int32_t at(std::size_t index) const { return counts_[index]; }
   [[nodiscard]] bool usable(NodeId node) const;
 

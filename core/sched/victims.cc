@@ -146,11 +146,10 @@ std::vector<ShareId> Search::shares_by_over_use() const {
   return ids;
 }
 
-// P5: a victim helps only on a node that would hold more instances with all candidates gone. Where the
-// nodes suffice already and only quota is short, every candidate on a usable node helps.
+// P5: a victim helps only on a node that would hold more instances with all candidates gone, also
+// where the nodes suffice already and only quota is short.
 void Search::find_useful_nodes(bool own, bool cross) {
-  filter_ = false;
-  if (fit_.fits()) return;
+  filter_ = false;  // Until the nodes are known, every candidate on a usable node counts.
   std::vector<std::int32_t> before;
   for (std::size_t i = 0; i < view_.nodes().size(); ++i) before.push_back(fit_.at(i));
   const std::size_t mark = ledger_.mark();

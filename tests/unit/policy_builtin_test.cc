@@ -47,7 +47,7 @@ TEST(BuiltinPolicy, IsReplacedWithoutPrune) {
   bench.tables = builtin_policy({}, bench.nodes);
   const UnitId a100 = bench.tables.unit("a100")->id;
   const PolicyChange change = bench.apply(kPolicy);
-  EXPECT_EQ(change.changes.front(), "built-in policy: replaced by the document");
+  EXPECT_EQ(change.changes.front(), "policy default: replaced by the document");
   EXPECT_EQ(bench.tables.queue("default"), nullptr);
   EXPECT_EQ(bench.tables.environment("default"), nullptr);
   EXPECT_EQ(bench.tables.unit("a100")->id, a100);
