@@ -1,6 +1,7 @@
 #include "agent/shim/process.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -8,17 +9,24 @@
 #include <charconv>
 #include <csignal>
 #include <ctime>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <sstream>
 
 namespace gpuq::shim {
 namespace {
 
+// Not by a file stream: that one throws when a process ends between open and read.
 std::string slurp(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::string text;
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return text;
+  char buffer[4096];
+  ssize_t got = 0;
+  while ((got = ::read(fd, buffer, sizeof(buffer))) > 0) {
+    text.append(buffer, static_cast<std::size_t>(got));
+  }
+  ::close(fd);
+  return text;
 }
 
 std::int64_t clock_ms(clockid_t id) {
