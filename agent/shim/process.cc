@@ -9,6 +9,7 @@
 #include <charconv>
 #include <csignal>
 #include <ctime>
+#include <fstream>
 #include <map>
 #include <sstream>
 
