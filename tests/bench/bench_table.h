@@ -30,6 +30,16 @@ class Table {
     if (least > 0) std::printf("  (>= %.2f)%s", least, missed ? " MISSED" : "");
     std::printf("\n");
   }
+  /// A figure that should be small: `value` may be up to `limit` (in its own unit), on a slow
+  /// machine up to `times` the yardstick.
+  void most(const std::string& name, double value, const std::string& yardstick_name,
+            double yardstick, double limit, double times) {
+    const bool missed = value > limit && value > times * yardstick;
+    failed_ = failed_ || missed;
+    std::printf("%-44s %12.0f   %-28s %12.0f  %7.2f  (<= %.0f or %.0f x)%s\n", name.c_str(), value,
+                yardstick_name.c_str(), yardstick, yardstick > 0 ? value / yardstick : 0, limit,
+                times, missed ? " MISSED" : "");
+  }
   [[nodiscard]] int finish() const { return check_ && failed_ ? 1 : 0; }
 
  private:

@@ -134,6 +134,14 @@ TEST_F(CliTest, WhyNamesWhoHoldsIt) {
   EXPECT_THAT(gpuq({"why", std::to_string(holder)}).out, HasSubstr("does not wait"));
 }
 
+TEST_F(CliTest, WhyOfAJobThatNeverFits) {
+  const auto id = cluster_.submit_script({"--gpus", "1", "--instances", "2"}, "true");
+  ASSERT_TRUE(eventually([&] { return !cluster_.job(id).reason().code().empty(); }));
+  const Output why = gpuq({"why", std::to_string(id)});
+  EXPECT_EQ(why.code, 5);
+  EXPECT_THAT(why.out, HasSubstr("MISCONFIGURATION:"));
+}
+
 TEST_F(CliTest, LogsFollowFromBeforeTheStartToTheEnd) {
   const Gate gate(cluster_, "gate");
   const auto holder = cluster_.submit_script({"--gpus", "1"}, "read x < gate");
@@ -238,9 +246,9 @@ TEST_F(CliTest, Simulate) {
   std::string text = slurp(scenarios + "three-shares-demonstration.yaml");
   const auto at = text.find("running: [high, med], runnable");
   ASSERT_NE(at, std::string::npos);
-  text.replace(at, 20, "running: [low],     ");
+  text.replace(at, 20, "running: [low]      ");
   const Output wrong = gpuq({"simulate", cluster_.write("wrong.yaml", text)});
-  EXPECT_EQ(wrong.code, 1);
+  EXPECT_EQ(wrong.code, 1) << wrong.err;
   EXPECT_THAT(wrong.err, HasSubstr("wrong.yaml:"));
   EXPECT_EQ(gpuq({"simulate", cluster_.write("broken.yaml", "cluster: [\n")}).code, 2);
 }

@@ -103,7 +103,7 @@ TEST_F(CrashSubmitTest, NothingIsLostAndNothingRunsTwice) {
   }));
   ASSERT_EQ(jobs.size(), static_cast<std::size_t>(kJobs)) << "doubles or losses";
   for (const auto& job : jobs) {
-    EXPECT_EQ(job.attempt_count(), 1) << job.job_id();
+    EXPECT_EQ(job.attempt_count(), 1) << cluster_.job(job.job_id()).Utf8DebugString();
     EXPECT_EQ(ids.count(job.job_id()), 1U) << job.job_id();
   }
   Words ran = cluster_.lines("ran");

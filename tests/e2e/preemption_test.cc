@@ -72,7 +72,7 @@ TEST_F(PreemptionTest, StubbornVictimIsKilledAfterItsGrace) {
 }
 
 TEST_F(PreemptionTest, NothingOfAVictimIsLeft) {
-  const std::string mark = "GPUQ_E2E_MARK=" + std::to_string(::getpid());
+  const std::string mark = "E2E_MARK=" + std::to_string(::getpid());
   const auto victim = submit("victim", 1,
                              "setsid sh -c 'trap \"\" TERM; echo child up >> marks; sleep 1000' &\n"
                              "(setsid setsid sleep 1000 &)\n"

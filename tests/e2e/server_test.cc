@@ -1,6 +1,8 @@
 // gpuqd as a program: its data directory, addresses, configuration, stop.
 #include <gmock/gmock.h>
 
+#include <chrono>
+
 #include "tests/e2e/cluster.h"
 #include "tests/e2e/jobs.h"
 
@@ -72,19 +74,24 @@ TEST_F(ServerTest, GracefulStopLeavesJobsRunning) {
   EXPECT_EQ(cluster_.job(id).attempt_count(), 1);
 }
 
-TEST_F(ServerTest, StopsWithWaitersAndFollowers) {
+TEST_F(ServerTest, StopsUnderItsClientsAndTheyFindBack) {
   cluster_.start(1);
-  const auto id = cluster_.submit_script({"--name", "j"}, kPolite);
-  ASSERT_TRUE(cluster_.has_line("marks", "j up"));
-  Process waiter = cluster_.start_gpuq("waiter", {"wait", std::to_string(id)});
-  Process follower = cluster_.start_gpuq("follower", {"logs", "-f", std::to_string(id)});
+  Process runner = cluster_.start_gpuq("runner", {"run", "--quiet", "--name", "j", "--", "sh", "-c",
+                                                  "echo hello; read x < gate; echo bye; exit 3"});
+  const Gate gate(cluster_, "gate");
+  ASSERT_TRUE(cluster_.has_line("runner.out", "hello"));
+  Process follower = cluster_.start_gpuq("follower", {"logs", "-f", "1"});
+  ASSERT_TRUE(cluster_.has_line("follower.out", "hello"));
+  const auto before = std::chrono::steady_clock::now();
   EXPECT_EQ(cluster_.stop_server(), 0);
+  EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(4))
+      << "open streams hold the stop up";
   cluster_.start_server();
-  EXPECT_TRUE(waiter.running());
-  EXPECT_TRUE(follower.running());
-  cluster_.cancel(id);
-  EXPECT_NE(waiter.wait().value_or(0), 0);
+  gate.open();
+  EXPECT_EQ(runner.wait(), 3) << cluster_.read("runner.err");
   EXPECT_EQ(follower.wait(), 0) << cluster_.read("follower.err");
+  EXPECT_EQ(cluster_.read("runner.out"), "hello\nbye\n");
+  EXPECT_EQ(cluster_.read("follower.out"), "hello\nbye\n");
 }
 
 TEST_F(ServerTest, AgentRefusesToBeRootUnlessTold) {

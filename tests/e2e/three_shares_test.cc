@@ -63,13 +63,14 @@ class ThreeShares : public ClusterTest {
 
   void expect_preempted(const std::string& victim, const std::string& rule, const std::string& by) {
     const auto summary = show(victim)["preemption_summary"];
-    ASSERT_FALSE(summary["recent_preempted_attempts"].empty()) << summary.dump();
+    ASSERT_FALSE(summary.is_null()) << victim << " was not preempted";
     const auto last = summary["recent_preempted_attempts"].back();
     EXPECT_EQ(last["rule"], rule);
     EXPECT_EQ(last["preempted_by_job_id"], ids_.at(by));
   }
   int preemptions(const std::string& name) {
-    return show(name)["preemption_summary"].value("preempted_attempt_count", 0);
+    const Json summary = show(name)["preemption_summary"];
+    return summary.is_null() ? 0 : summary["preempted_attempt_count"].get<int>();
   }
 
   std::map<std::string, std::int64_t> ids_;
