@@ -66,8 +66,11 @@ pid_t spawn(const Words& words, bool daemon, const std::string& log = "/dev/null
   ::_exit(127);
 }
 
-void reap(pid_t pid) {
-  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) continue;
+/// The wait status.
+int reap(pid_t pid) {
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+  return status;
 }
 
 void poll_until(const std::function<bool()>& condition, const char* what) {
@@ -164,13 +167,14 @@ class Pool {
     poll_until([&] { return client_->get_node(node).has_value(); }, "the agent did not come");
     const std::string policy = dir + "/policy.yaml";
     std::ofstream(policy) << kPolicy;
-    reap(
-        spawn({bin("gpuq"), "--server", address, "apply", "-f", policy}, true, dir + "/apply.log"));
+    const pid_t apply =
+        spawn({bin("gpuq"), "apply", "--server", address, "-f", policy}, true, dir + "/apply.log");
+    GPUQ_CHECK_MSG(reap(apply) == 0, "gpuq apply failed, see " + dir + "/apply.log");
   }
   ~Pool() {
     for (const pid_t pid : {agent_, server_}) {
       ::kill(pid, SIGTERM);
-      reap(pid);
+      (void)reap(pid);
     }
   }
   Pool(const Pool&) = delete;
@@ -256,7 +260,7 @@ class LatencyBench {
       const pid_t pid = spawn({"/bin/sh", "-c", script}, false);
       pipe_.wait_for("line");
       bare.push_back(since_us(start));
-      reap(pid);
+      (void)reap(pid);
       const auto request = pool_.request(script, 1, 0);
       start = Clock::now();
       const auto id = pool_.submit(request);
@@ -293,13 +297,13 @@ class LatencyBench {
     pool_.cancel(victim);
     for (int i = 0; i < kPreemptions; ++i) bare.push_back(replace_bare(loop, winner));
     const auto without = percentiles_of(bare), with = percentiles_of(queued);
-    table_.most(what + ", p50 (us)", with.p50, "kill, wait, fork and exec", without.p50,
-                trap == kStubborn ? 100'000 : 50'000, 10);
+    table_.most(what, with.p50, "kill, wait, fork and exec", without.p50,
+                trap == kStubborn ? 100'000 : 50'000, 15);
   }
 
   void trivial_jobs() {
     auto start = Clock::now();
-    for (int i = 0; i < kTrivialJobs; ++i) reap(spawn({"/bin/true"}, false));
+    for (int i = 0; i < kTrivialJobs; ++i) (void)reap(spawn({"/bin/true"}, false));
     const double spawned = kTrivialJobs / since_us(start) * 1e6;
     auto request = pool_.request("", 1, 0);
     request.mutable_spec()->clear_command();
@@ -321,11 +325,11 @@ class LatencyBench {
     const auto start = Clock::now();
     const bool stubborn = loop.rfind(kStubborn, 0) == 0;
     ::kill(-victim, stubborn ? SIGKILL : SIGTERM);
-    reap(victim);
+    (void)reap(victim);
     const pid_t next = spawn({"/bin/sh", "-c", winner}, false);
     pipe_.wait_for("winner");
     const double time = since_us(start);
-    reap(next);
+    (void)reap(next);
     return time;
   }
 
@@ -345,8 +349,8 @@ int main(int argc, char** argv) {
     using gpuq::LatencyBench;
     LatencyBench bench(dir, table);
     bench.first_line();
-    bench.preemption("preemption, polite victim", LatencyBench::kPolite, 30'000);
-    bench.preemption("preemption, stubborn victim, after its grace", LatencyBench::kStubborn,
+    bench.preemption("polite victim: submit to start, p50 (us)", LatencyBench::kPolite, 30'000);
+    bench.preemption("stubborn victim: its grace to start, p50 (us)", LatencyBench::kStubborn,
                      gpuq::kGraceMs);
     bench.trivial_jobs();
   }
