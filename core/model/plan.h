@@ -52,11 +52,13 @@ struct Decision {
 };
 
 /// The reason of a group of waiting jobs of one class in one share; jobs behind the group's first
-/// get BEHIND_IN_SHARE where the code is one of quota or placement.
+/// get BEHIND_IN_SHARE where the code is one of quota or placement. With `job` set it is that job's
+/// alone: it lost a part of its booking (P7) and stands in no group.
 struct GroupReason {
   ShareId share;
   ClassId cls;
   Reason reason;
+  JobId job;
   bool operator==(const GroupReason&) const = default;
 };
 

@@ -61,8 +61,32 @@ bool Pass::try_book_stopping(const Ask& ask) {
   if (right_in(ledger_, ask, View::kAfter) != Right::kOwner) return false;
   auto uses = place_booking(view_, ledger_, ask, preferred(ask, {}));
   if (!uses) return false;
-  book(ask, std::move(*uses), {}, "P3", Right::kOwner);
+  std::vector<AttemptId> waits = awaited_by(*uses);
+  if (waits.empty()) waits = quota_waits(ask);
+  book(ask, std::move(*uses), {}, std::move(waits), "P3", Right::kOwner);
   return true;
+}
+
+// Stopping attempts without which `ask` has a right to its demand now: its devices are all free, yet
+// it waits (Q6). The own share's first.
+std::vector<AttemptId> Pass::quota_waits(const Ask& ask) const {
+  std::vector<AttemptId> waits;
+  std::vector<AttemptId> others;
+  for (const ShareCursor& cursor : shares_) {
+    for (const auto& [key, holding] : ledger_.laid(cursor.share->id)) {
+      if (!holding->stopping || holding->unit != ask.unit->id) continue;
+      (cursor.share->id == ask.share ? waits : others).emplace_back(holding->key.id);
+    }
+  }
+  waits.insert(waits.end(), others.begin(), others.end());
+  const std::size_t mark = ledger_.mark();
+  std::size_t n = 0;
+  while (n < waits.size() && right_in(ledger_, ask, View::kNow) == Right::kNone) {
+    ledger_.remove(key_of(waits[n++]));
+  }
+  ledger_.rollback(mark);
+  waits.resize(n);
+  return waits;
 }
 
 bool Pass::has_lower_own(const Ask& ask) const {
@@ -111,14 +135,15 @@ bool Pass::carry_out(const Ask& ask, const VictimSet& set, const char* rule) {
   for (const Victim& victim : set.victims) {
     if (!fresh_.contains(victim.key)) continue;
     take_back(victim.key);
+    // A start on a booking of an earlier pass leaves the booking, which is then the victim.
+    if (ledger_.find(booking_key(victim.job)) != nullptr) void_for(ask, victim);
     retry_ = true;
   }
   if (retry_) return false;
   std::vector<Eviction> evictions;
   for (const Victim& victim : set.victims) {
     if (victim.key.booking) {
-      const bool own = victim.rule == PreemptRule::kInShare;
-      void_booking(victim.job, own ? "P2" : "P1", ask.job->id);
+      void_for(ask, victim);
     } else {
       ledger_.set_stopping(victim.key, true);
       evictions.push_back({AttemptId(victim.key.id), victim.job, victim.rule});
@@ -126,8 +151,14 @@ bool Pass::carry_out(const Ask& ask, const VictimSet& set, const char* rule) {
   }
   auto uses = place_booking(view_, ledger_, ask, preferred(ask, evictions));
   GPUQ_CHECK_MSG(uses.has_value(), "a victim set was accepted that makes no place");
-  book(ask, std::move(*uses), std::move(evictions), rule, set.right);
+  std::vector<AttemptId> waits = awaited_by(*uses);
+  book(ask, std::move(*uses), std::move(evictions), std::move(waits), rule, set.right);
   return true;
+}
+
+void Pass::void_for(const Ask& ask, const Victim& victim) {
+  const bool own = victim.rule == PreemptRule::kInShare;
+  void_booking(victim.job, own ? "P2" : "P1", ask.job->id);
 }
 
 // The attempts that the job waits for anyway: their devices come first, which leaves free ones to
@@ -195,11 +226,10 @@ void Pass::start(const Ask& ask, std::vector<InstanceUse> uses, const char* rule
 }
 
 void Pass::book(const Ask& ask, std::vector<InstanceUse> uses, std::vector<Eviction> evictions,
-                const char* rule, Right right) {
+                std::vector<AttemptId> waits, const char* rule, Right right) {
   Decision made = decision(DecisionKind::kBook, ask, rule);
   made.borrows = right == Right::kBorrower;
-  std::set<AttemptId> awaits;
-  for (const AttemptId attempt : awaited_by(uses)) awaits.insert(attempt);
+  std::set<AttemptId> awaits(waits.begin(), waits.end());
   for (const Eviction& eviction : evictions) awaits.insert(eviction.attempt);
   made.awaits.assign(awaits.begin(), awaits.end());
   Holding holding = holding_for(ask, now_);
@@ -220,7 +250,11 @@ void Pass::take_back(HoldingKey fresh) {
   ledger_.remove(fresh);
   fresh_.erase(it);
   acted_.erase(job);
-  barred_.insert(job);
+  if (const auto booked = on_booking_.extract(fresh)) {
+    ledger_.add(booked.mapped());
+  } else {
+    barred_.insert(job);
+  }
 }
 
 }  // namespace gpuq::sched

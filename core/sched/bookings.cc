@@ -80,8 +80,7 @@ void Pass::start_on_booking(const Booking& booking) {
     return;
   }
   start(ask, holding.uses, "P7");
-  // It rests on a decision of an earlier pass: not a start that O8 may take back.
-  fresh_.erase(std::prev(fresh_.end())->first);
+  on_booking_.emplace(fresh_.begin()->first, holding);
   acted_.insert(job.id);
 }
 
@@ -106,9 +105,11 @@ void Pass::wait_again(JobId job) {
   const Job& record = view_.job(job);
   for (ShareCursor& cursor : shares_) {
     if (cursor.share->id != record.share) continue;
+    cursor.done[0] = cursor.done[1] = false;
     for (GroupCursor& group : cursor.groups) {
       if (group.group == nullptr && group.single.id == job) {
         group.used_up = false;
+        group.failed[0] = group.failed[1] = false;
         return;
       }
     }
@@ -117,7 +118,6 @@ void Pass::wait_again(JobId job) {
     entry.single = wait_key(record);
     entry.never = why_never_cached(view_, record, cache_).code != ReasonCode::kNone;
     cursor.groups.push_back(entry);
-    cursor.done[0] = cursor.done[1] = false;
   }
 }
 
@@ -165,7 +165,7 @@ bool Pass::try_takeover(const Ask& ask) {
       start(ask, taken->mine, "P7");
     } else {
       const Right right = is_owner(ledger_, ask, View::kAfter) ? Right::kOwner : Right::kBorrower;
-      book(ask, taken->mine, {}, "P7", right);
+      book(ask, taken->mine, {}, awaited_by(taken->mine), "P7", right);
     }
     return true;
   }

@@ -51,14 +51,15 @@ void Pass::run_queue(const Queue& queue, const Environment& env) {
       for (const GroupCursor& group : cursor.groups) {
         Reason reason;
         reason.code = ReasonCode::kEnvironmentDisabled;
-        if (group.group != nullptr) plan_.reasons.push_back({cursor.share->id, group.cls, reason});
+        if (group.group != nullptr)
+          plan_.reasons.push_back({cursor.share->id, group.cls, reason, {}});
       }
     }
     return;
   }
   settle_bookings(env.id);
-  // A pass goes on until nothing more can start (O3): borrowers may pause owners of their own share,
-  // and what evictions free beyond the need may serve others.
+  // A pass goes on until nothing more can start (O3): borrowers may pause owners of their own
+  // share, and what evictions free beyond the need may serve others.
   bool acted = true;
   while (acted) {
     clear_failures();
@@ -101,7 +102,7 @@ void Pass::clear_failures() {
 
 void Pass::advance(GroupCursor& cursor) {
   if (cursor.group == nullptr) {
-    cursor.used_up = true;
+    cursor.used_up = acted_.contains(cursor.single.id);
     return;
   }
   while (cursor.next != cursor.group->jobs.end() &&
@@ -201,8 +202,8 @@ bool Pass::run_borrowers() {
     for (ShareCursor& cursor : shares_) {
       const WaitKey* key = first_borrower(cursor);
       if (key == nullptr) continue;
-      if (best != nullptr && std::tie(best_key->created_at, best_key->id) <
-                                 std::tie(key->created_at, key->id)) {
+      if (best != nullptr &&
+          std::tie(best_key->created_at, best_key->id) < std::tie(key->created_at, key->id)) {
         continue;
       }
       best = &cursor;
@@ -233,7 +234,12 @@ void Pass::explain_all() {
   for (ShareCursor& cursor : shares_) {
     std::vector<GroupCursor*> groups;
     for (GroupCursor& group : cursor.groups) {
-      if (group.group == nullptr) continue;
+      if (group.group == nullptr) {
+        const JobId job = group.single.id;
+        const bool kept = ledger_.find(booking_key(job)) != nullptr;
+        if (kept && !acted_.contains(job)) groups.push_back(&group);
+        continue;
+      }
       group.next = group.group->jobs.begin();
       while (group.next != group.group->jobs.end() && acted_.contains(group.next->id)) ++group.next;
       if (group.next != group.group->jobs.end()) groups.push_back(&group);
@@ -244,7 +250,7 @@ void Pass::explain_all() {
     for (const GroupCursor* group : groups) {
       const Job& job = view_.job(group->head().id);
       Reason reason = why_never_cached(view_, job, cache_);
-      if (reason.code == ReasonCode::kNone) reason = why_waiting(view_, leading_ask(view_, job));
+      if (reason.code == ReasonCode::kNone) reason = why_waits(job);
       if (is_quota_or_placement(reason.code)) {
         const auto [it, first] = seen.try_emplace(reason.code, job.id);
         if (!first) {
@@ -252,9 +258,21 @@ void Pass::explain_all() {
           reason.other = it->second;
         }
       }
-      plan_.reasons.push_back({cursor.share->id, group->cls, reason});
+      const JobId alone = group->group == nullptr ? job.id : JobId();
+      plan_.reasons.push_back({cursor.share->id, group->cls, reason, alone});
     }
   }
+}
+
+// What a job kept of its booking does not stand in its own way.
+Reason Pass::why_waits(const Job& job) {
+  const Holding* kept = ledger_.find(booking_key(job.id));
+  if (kept == nullptr) return why_waiting(view_, leading_ask(view_, job));
+  const std::size_t mark = ledger_.mark();
+  ledger_.remove(kept->key);
+  const Reason reason = why_waiting(view_, leading_ask(view_, job));
+  ledger_.rollback(mark);
+  return reason;
 }
 
 }  // namespace sched

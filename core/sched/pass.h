@@ -1,6 +1,7 @@
 #pragma once
 // Pass: one run of the planner. Holds the decisions so far and the scratch ledger with their effects,
 // so that every test sees what was decided before. Lives on make_plan's stack.
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -30,7 +31,7 @@ struct GroupCursor {
 
 struct ShareCursor {
   const Share* share = nullptr;
-  std::vector<GroupCursor> groups;
+  std::deque<GroupCursor> groups;  ///< Grows while others of it are looked at (P7).
   bool done[2] = {false, false};
   bool paused = false;  ///< O2: an earlier job could start now by borrowing.
 };
@@ -64,6 +65,7 @@ class Pass {
   [[nodiscard]] const WaitKey* head_of(const ShareCursor& cursor) const;
   void clear_failures();
   void explain_all();
+  [[nodiscard]] Reason why_waits(const Job& job);
 
   // attempt.cc
   Outcome try_job(JobId job, Phase phase);
@@ -71,6 +73,7 @@ class Pass {
   bool try_start(const Ask& ask, bool owners_only);
   [[nodiscard]] bool could_start(const Ask& ask) const;
   bool try_book_stopping(const Ask& ask);
+  [[nodiscard]] std::vector<AttemptId> quota_waits(const Ask& ask) const;
   [[nodiscard]] bool could_make_room(const Ask& ask) const;
   [[nodiscard]] bool has_lower_own(const Ask& ask) const;
   [[nodiscard]] bool someone_is_over(const Ask& ask) const;
@@ -79,8 +82,9 @@ class Pass {
   [[nodiscard]] std::set<AttemptId> preferred(const Ask& ask,
                                               const std::vector<Eviction>& evictions) const;
   void start(const Ask& ask, std::vector<InstanceUse> uses, const char* rule);
+  void void_for(const Ask& ask, const Victim& victim);
   void book(const Ask& ask, std::vector<InstanceUse> uses, std::vector<Eviction> evictions,
-            const char* rule, Right right);
+            std::vector<AttemptId> waits, const char* rule, Right right);
   void void_booking(JobId job, const char* rule, JobId handed_to);
   void take_back(HoldingKey fresh);
   void wait_again(JobId job);
@@ -96,6 +100,7 @@ class Pass {
   EnvId env_;
   std::vector<ShareCursor> shares_;
   std::map<HoldingKey, std::size_t> fresh_;  ///< Starts of this pass: holding -> decision index.
+  std::map<HoldingKey, Holding> on_booking_;  ///< Of these, on which booking.
   std::set<JobId> acted_;                    ///< Started or booked in this pass.
   std::set<JobId> barred_;                   ///< Taken back: not again in this pass.
   bool retry_ = false;  ///< A start was taken back: the job that wanted its place tries again.

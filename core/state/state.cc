@@ -257,7 +257,12 @@ void State::rebuild_ledger() {
 }
 
 void State::set_reasons(const std::vector<GroupReason>& reasons) {
+  lacking_reasons_.clear();
   for (const GroupReason& reason : reasons) {
+    if (reason.job.valid()) {
+      lacking_reasons_[reason.job] = reason.reason;
+      continue;
+    }
     const auto share = waiting_.find(reason.share);
     if (share == waiting_.end()) continue;
     if (WaitGroup* group = find_in(share->second.groups, reason.cls)) {
@@ -323,7 +328,12 @@ Reason State::reason_of(JobId id) const {
   Reason reason;
   const Job* job = find_job(id);
   if (job == nullptr || job->state != JobState::kRunnable) return reason;
-  if (const Booking* booking = find_booking(id); booking != nullptr && !booking->lacking) {
+  const Booking* booking = find_booking(id);
+  if (booking != nullptr && booking->lacking) {
+    const Reason* own = find_in(lacking_reasons_, id);
+    return own != nullptr ? *own : reason;
+  }
+  if (booking != nullptr) {
     reason.code = ReasonCode::kWaitingForPreemptedCapacity;
     reason.unit = booking->unit;
     reason.demand = booking->demand;

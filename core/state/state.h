@@ -143,6 +143,7 @@ class State final : public StateView {
   std::map<JobClass, ClassId, ClassLess> class_index_;
   std::map<ClassId, std::int64_t> class_refs_;
   std::map<ShareId, WaitingShare> waiting_;
+  std::map<JobId, Reason> lacking_reasons_;  ///< Of jobs that lost a part of their booking (P7).
   std::map<JobId, std::vector<AttemptId>> job_attempts_;
   std::map<JobId, std::vector<PreemptionId>> job_preemptions_;
   std::map<JobId, std::set<PreemptionId>> open_preemptions_;  ///< By beneficiary.

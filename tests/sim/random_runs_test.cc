@@ -49,6 +49,21 @@ class RandomRun {
   virtual void finished() {}
   virtual void replied(const Result<Reply>&) {}
   virtual void committed() { note(stored_against_live(world())); }
+  /// Every job's end, or what the store knows of the first that has none.
+  void check_ends() {
+    for (const auto& [id, job] : world().state().jobs()) {
+      if (!is_active(job.state)) continue;
+      std::string story = fmt::format("job {} never ends:", id.value);
+      for (const Event& event : world().store().events()) {
+        const bool of_nodes =
+            event.type == EventType::kNodeChanged || event.type == EventType::kNodeRegistered;
+        if (event.job != id && !of_nodes) continue;
+        story +=
+            fmt::format("\n  {} ms {} {}", to_ms(event.at), to_string(event.type), event.detail);
+      }
+      note(story);
+    }
+  }
 
   [[nodiscard]] EngineConfig config() const {
     EngineConfig config = property::strict_config(scenario_);
@@ -61,6 +76,11 @@ class RandomRun {
     fault_ = fmt::format("at {} ms: {}", to_ms(world().clock().now()), fault);
   }
   CountingWorld& world() { return drive_->world(); }
+  void reconnect() {
+    for (const Node& node : scenario_.nodes) {
+      world().agents().set_alive(node.name, world().agents().alive(node.name));
+    }
+  }
   Drive& drive() { return *drive_; }
   Dice& dice() { return dice_; }
   [[nodiscard]] const sim::Scenario& scenario() const { return scenario_; }
@@ -100,17 +120,13 @@ class FailingRun final : public RandomRun {
     if (world().engine().stats().failed_commits == failures_) return;  // Not come to it yet.
     failures_ = world().engine().stats().failed_commits;
     failing_ = false;
-    for (const Node& node : scenario().nodes) {
-      world().agents().set_alive(node.name, world().agents().alive(node.name));
-    }
+    reconnect();
     drive().settle();
   }
   void finished() override {
     note(stored_against_live(world()));
     if (world().engine().read_only()) note("the service does not resume");
-    for (const auto& [id, job] : world().state().jobs()) {
-      if (is_active(job.state)) note(fmt::format("job {} never ends", id.value));
-    }
+    check_ends();
   }
 
   bool failing_ = false;
@@ -134,6 +150,10 @@ class CrashingRun final : public RandomRun {
     }
     const StoredState before = *world().store().load(false);
     drive().crash_after(0);
+    // What a dead node's silence tells the server some day.
+    for (const Node& node : scenario().nodes) {
+      if (!world().agents().alive(node.name)) world().agents().set_alive(node.name, false);
+    }
     const StoredState after = world().state().to_stored();
     note(difference("bookings", before.bookings, after.bookings));
     note(difference("jobs", before.jobs, after.jobs));
@@ -147,11 +167,7 @@ class CrashingRun final : public RandomRun {
       if (world().state().find_job(id) == nullptr) note(fmt::format("job {} is lost", name));
     }
   }
-  void finished() override {
-    for (const auto& [id, job] : world().state().jobs()) {
-      if (is_active(job.state)) note(fmt::format("job {} never ends", id.value));
-    }
-  }
+  void finished() override { check_ends(); }
 };
 
 TEST(RandomRuns, AKilledServerLosesNothingAndStartsNothingTwice) {
