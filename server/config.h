@@ -22,7 +22,7 @@ struct ServerConfig {
   Duration unreachable_after{30'000};   ///< Longer than two heartbeats.
   Duration node_lost_timeout{300'000};  ///< Longer than unreachable_after.
 
-  std::int64_t output_cap_mib = 1024;       ///< Output of ended attempts, on disk.
+  std::int64_t output_cap_mib = 1024;  ///< Output of ended attempts, on disk.
   std::int64_t ended_jobs_in_memory = 10'000;
   std::int64_t max_shares_per_queue = 20;
   std::int64_t max_units_per_share = 5;

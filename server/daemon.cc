@@ -23,7 +23,7 @@ namespace gpuq {
 
 namespace {
 
-constexpr Duration kCallsEnd{5'000};   // then calls are cut off
+constexpr Duration kCallsEnd{5'000};    // then calls are cut off
 constexpr Duration kDrainEnds{15'000};  // then the stop no longer waits for the disk
 
 // Core time: the boot clock, lifted above the last committed time once that is known.
@@ -102,9 +102,8 @@ class Daemon {
     }
     const State& state = engine_->state();
     log_info("gpuqd {}: listening on {} (port {}), data in {}, epoch {}, {} jobs, {} nodes",
-             version(), config_.listen.front(), ports.empty() ? 0 : ports.front(),
-             config_.data_dir, engine_->identity().epoch, state.jobs().size(),
-             state.nodes().size());
+             version(), config_.listen.front(), ports.empty() ? 0 : ports.front(), config_.data_dir,
+             engine_->identity().epoch, state.jobs().size(), state.nodes().size());
     loop_.run();
     log_info("stopped");
     return {};

@@ -30,8 +30,8 @@ struct Endpoint {
 /// text.
 std::optional<Endpoint> parse_peer(std::string_view peer);
 
-/// Owner (uid) of the local socket `local` connected to one of `remote_ports`, from text in the form
-/// of /proc/net/tcp or /proc/net/tcp6.
+/// Owner (uid) of the local socket `local` connected to one of `remote_ports`, from text in the
+/// form of /proc/net/tcp or /proc/net/tcp6.
 std::optional<std::uint32_t> find_socket_owner(std::istream& table, const Endpoint& local,
                                                const std::vector<int>& remote_ports);
 

@@ -56,8 +56,8 @@ void AgentHub::start(const StartOrder& order) {
     send_start(order.node, std::move(start), *spec);
     return;
   }
-  ports_.read_spec(order.job.id, [this, node = order.node, start = std::move(start)](
-                                     Result<std::string> spec) mutable {
+  ports_.read_spec(order.job.id, [this, node = order.node,
+                                  start = std::move(start)](Result<std::string> spec) mutable {
     if (spec) {
       send_start(node, std::move(start), *spec);
     } else {
@@ -177,8 +177,8 @@ void AgentHub::welcome(const std::shared_ptr<Session>& session, Result<Reply> re
     return refuse(session->link, reply.error());
   }
   v1::ServerMessage message;
-  *message.mutable_welcome() = to_welcome(session->hello, *reply, ports_.identity(),
-                                          config_.heartbeat_interval, version());
+  *message.mutable_welcome() =
+      to_welcome(session->hello, *reply, ports_.identity(), config_.heartbeat_interval, version());
   log_info("node {} registered: {} devices, {} CPUs, {} attempts", session->node,
            session->hello.devices_size(), session->hello.cpus(), session->hello.attempts_size());
   entry.link = NodeLink::kUp;
@@ -277,8 +277,8 @@ void AgentHub::heard(NodeEntry& entry) { entry.last_seen = clock_.now(); }
 void AgentHub::arm(const std::string& node, NodeEntry& entry) {
   ++entry.timer;
   if (entry.link == NodeLink::kDown) return;
-  const Duration patience = entry.link == NodeLink::kUp ? config_.unreachable_after
-                                                        : config_.node_lost_timeout;
+  const Duration patience =
+      entry.link == NodeLink::kUp ? config_.unreachable_after : config_.node_lost_timeout;
   executor_.call_at(entry.last_seen + patience,
                     [this, node, timer = entry.timer, alive = std::weak_ptr(alive_)] {
                       if (!alive.expired()) check(node, timer);

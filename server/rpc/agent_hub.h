@@ -1,7 +1,7 @@
 #pragma once
-// AgentHub: the engine's AgentGateway over the agents' sessions. It registers nodes, turns orders into
-// messages, reports into commands, and silence into link changes. Owner: the server's wiring. Thread:
-// the engine's, for everything.
+// AgentHub: the engine's AgentGateway over the agents' sessions. It registers nodes, turns orders
+// into messages, reports into commands, and silence into link changes. Owner: the server's wiring.
+// Thread: the engine's, for everything.
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -21,7 +21,7 @@ namespace gpuq::rpc {
 
 struct AgentHubConfig {
   Duration heartbeat_interval{5'000};
-  Duration unreachable_after{30'000};  ///< Silence: nothing new goes there.
+  Duration unreachable_after{30'000};   ///< Silence: nothing new goes there.
   Duration node_lost_timeout{300'000};  ///< Silence: DOWN, attempts lost.
 };
 

@@ -1,5 +1,5 @@
-// AgentService: the streams of agents. Sessions go to the AgentHub on the engine's thread, log streams
-// to the LogHub, uploads to files on the pool.
+// AgentService: the streams of agents. Sessions go to the AgentHub on the engine's thread, log
+// streams to the LogHub, uploads to files on the pool.
 #include <memory>
 #include <utility>
 
@@ -14,7 +14,7 @@ namespace gpuq::rpc {
 
 namespace {
 
-constexpr std::size_t kMaxOrders = 100'000;   // queued for one agent
+constexpr std::size_t kMaxOrders = 100'000;  // queued for one agent
 constexpr std::size_t kMaxLogOrders = 10'000;
 
 class AgentSession final
@@ -63,9 +63,8 @@ class AgentSession final
   }
 
   void OnDone() override {
-    context_.executor.post([me = std::exchange(self_, nullptr)] {
-      me->context_.agents.closed(me);
-    });
+    context_.executor.post(
+        [me = std::exchange(self_, nullptr)] { me->context_.agents.closed(me); });
   }
 
   ServiceContext& context_;

@@ -19,10 +19,10 @@
 namespace gpuq::rpc {
 
 struct ServiceContext {
-  Engine& engine;        ///< post() and query() from any thread, the rest on its own.
-  Executor& executor;    ///< The engine's thread.
+  Engine& engine;      ///< post() and query() from any thread, the rest on its own.
+  Executor& executor;  ///< The engine's thread.
   const Clock& clock;
-  History& history;      ///< Only on `pool`.
+  History& history;  ///< Only on `pool`.
   WorkerPool& pool;
   auth::PeerIdentifier& peers;
   AgentHub& agents;      ///< Engine's thread.

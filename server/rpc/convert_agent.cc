@@ -45,7 +45,8 @@ Result<Node> read_node(const v1::Hello& hello) {
   }
   if (hello.state_dir_id().empty()) return invalid("state_dir_id is empty");
   if (hello.boot_id().empty()) return invalid("boot_id is empty");
-  if (hello.cpus() > 100'000) return invalid(fmt::format("cpus is {}: at most 100000", hello.cpus()));
+  if (hello.cpus() > 100'000)
+    return invalid(fmt::format("cpus is {}: at most 100000", hello.cpus()));
   if (auto fault = check_range("memory_mib", hello.memory_mib(), 0, 1'000'000'000);
       !fault.empty()) {
     return invalid(std::move(fault));
@@ -233,8 +234,8 @@ v1::Start to_start(const State& state, const StartOrder& order) {
 Result<> add_spec(const std::string& bytes, v1::Start& start) {
   v1::JobSpec spec;
   if (!spec.ParseFromString(bytes)) {
-    return Error{ErrorCode::kDataLoss, fmt::format("the stored spec of job {} can not be read",
-                                                   start.job_id())};
+    return Error{ErrorCode::kDataLoss,
+                 fmt::format("the stored spec of job {} can not be read", start.job_id())};
   }
   start.mutable_command()->Swap(spec.mutable_command());
   start.mutable_environment()->swap(*spec.mutable_env());

@@ -1,6 +1,6 @@
 #pragma once
-// The agent session between wire and core: what agents say as commands, orders as messages. Pure but
-// for to_start, which reads the state for names: engine's thread.
+// The agent session between wire and core: what agents say as commands, orders as messages. Pure
+// but for to_start, which reads the state for names: engine's thread.
 #include <optional>
 #include <string>
 

@@ -140,16 +140,15 @@ Result<EventId> read_resume_token(std::string_view store_id, std::string_view to
   std::int64_t value = -1;
   if (dot != std::string_view::npos) {
     const std::string_view digits = token.substr(dot + 1);
-    const auto [end, error] =
-        std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (error != std::errc() || end != digits.data() + digits.size()) value = -1;
   }
   if (value < 0) {
     return invalid("resume_token " + quote(token) + " is no token of this service");
   }
   if (token.substr(0, dot) != store_id.substr(0, kStoreMark)) {
-    return Error{ErrorCode::kOutOfRange, "resume_token " + quote(token) +
-                                             " is from another store: watch without a token"};
+    return Error{ErrorCode::kOutOfRange,
+                 "resume_token " + quote(token) + " is from another store: watch without a token"};
   }
   return EventId(value);
 }

@@ -20,14 +20,16 @@ struct Records {
   std::vector<const Preemption*> preemptions;
   const ArchivedJob* archived = nullptr;
   const ArchiveNames* names = nullptr;
-  [[nodiscard]] const Attempt* last() const {
-    return attempts.empty() ? nullptr : attempts.back();
-  }
+  [[nodiscard]] const Attempt* last() const { return attempts.empty() ? nullptr : attempts.back(); }
 };
 
 Records records_of(const State& state, const Job& job) {
-  return {job, state.job_class(job.cls), state.attempts_of(job.id), state.preemptions_of(job.id),
-          nullptr, nullptr};
+  return {job,
+          state.job_class(job.cls),
+          state.attempts_of(job.id),
+          state.preemptions_of(job.id),
+          nullptr,
+          nullptr};
 }
 
 Records records_of(const ArchivedJob& archived, const ArchiveNames& names) {
@@ -202,9 +204,8 @@ void fill_whole(const State& state, const Records& records, v1::Job& out) {
   out.set_stopped_at_ms(is_terminal(job.state) ? ms_or_zero(job.ended_at) : 0);
   const Attempt* last = records.last();
   if (last != nullptr) out.set_started_at_ms(ms_or_zero(last->running_at));
-  const std::size_t skip = records.attempts.size() > kMaxAttemptsShown
-                               ? records.attempts.size() - kMaxAttemptsShown
-                               : 0;
+  const std::size_t skip =
+      records.attempts.size() > kMaxAttemptsShown ? records.attempts.size() - kMaxAttemptsShown : 0;
   for (std::size_t i = skip; i < records.attempts.size(); ++i) {
     fill_attempt(state, *records.attempts[i], records.names, *out.add_attempts());
   }
@@ -279,7 +280,8 @@ std::optional<std::int32_t> final_exit_code(const Job& job, const Attempt* last)
   if (outcome == AttemptOutcome::kTimedOut) return 124;
   if (outcome == AttemptOutcome::kPreempted && !job.terminating) return 125;
   if (outcome == AttemptOutcome::kLost) return 125;
-  const std::int32_t code = last != nullptr && last->exit_code >= 0 ? last->exit_code : job.exit_code;
+  const std::int32_t code =
+      last != nullptr && last->exit_code >= 0 ? last->exit_code : job.exit_code;
   return code > 0 ? code : 1;
 }
 
@@ -327,8 +329,7 @@ void fill_job(const State& state, const Job& job, v1::Job& out) {
   }
 }
 
-void fill_job(const State& state, const ArchivedJob& job, const ArchiveNames& names,
-              v1::Job& out) {
+void fill_job(const State& state, const ArchivedJob& job, const ArchiveNames& names, v1::Job& out) {
   fill_whole(state, records_of(job, names), out);
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// Jobs from the core to the wire: rows of lists, whole jobs, explanations. Reads the state, so on the
-// engine's thread only.
+// Jobs from the core to the wire: rows of lists, whole jobs, explanations. Reads the state, so on
+// the engine's thread only.
 #include <map>
 #include <optional>
 #include <set>
@@ -42,8 +42,7 @@ void fill_summary(const State& state, const ArchivedJob& job, const ArchiveNames
 
 /// All but `spec`, which fill_spec completes.
 void fill_job(const State& state, const Job& job, v1::Job& out);
-void fill_job(const State& state, const ArchivedJob& job, const ArchiveNames& names,
-              v1::Job& out);
+void fill_job(const State& state, const ArchivedJob& job, const ArchiveNames& names, v1::Job& out);
 /// Parses the stored bytes and writes over them what the core decided: names, priority, units.
 /// `out.spec` holds those from fill_job. kDataLoss when the bytes are no spec.
 Result<> fill_spec(const std::string& bytes, v1::Job& out);

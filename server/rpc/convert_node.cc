@@ -89,8 +89,7 @@ void NodeUsers::fill_node(const Node& node, const NodeContact& contact, bool wit
   std::int32_t cpus = 0;
   std::int64_t memory_mib = 0;
   for (const User& user : users->second) {
-    const InstanceUse& use =
-        user.attempt->instances[static_cast<std::size_t>(user.instance)].use;
+    const InstanceUse& use = user.attempt->instances[static_cast<std::size_t>(user.instance)].use;
     cpus += use.cpus;
     memory_mib += use.memory_mib;
     for (const DeviceUse& device : use.devices) {

@@ -37,8 +37,8 @@ class Findings {
 bool read_state(v1::AdminState state, Findings& findings) {
   if (state == v1::ADMIN_STATE_DISABLED) return false;
   if (state != v1::ADMIN_STATE_ENABLED && state != v1::ADMIN_STATE_UNSPECIFIED) {
-    findings.add("state", fmt::format("state is {}: use ENABLED or DISABLED",
-                                      static_cast<int>(state)));
+    findings.add("state",
+                 fmt::format("state is {}: use ENABLED or DISABLED", static_cast<int>(state)));
   }
   return true;
 }
@@ -65,9 +65,8 @@ std::vector<CapacityLimit> read_limits(const Limits& from, Findings& findings) {
   for (const v1::CapacityLimit& limit : from) {
     const std::string field = "capacity_limits." + limit.capacity_unit();
     findings.add(field, check_name("capacity_unit", limit.capacity_unit()));
-    findings.add(field,
-                 check_range("max_capacity_milli", limit.max_capacity_milli(), 0,
-                             kMaxCapacityMilli));
+    findings.add(
+        field, check_range("max_capacity_milli", limit.max_capacity_milli(), 0, kMaxCapacityMilli));
     limits.push_back({limit.capacity_unit(), Amount(limit.max_capacity_milli())});
   }
   return limits;
@@ -183,17 +182,16 @@ void read_queues(const v1::PolicyDocument& document, PolicyDocResult& result) {
   for (const v1::QuotaShare& share : document.quota_shares()) {
     const auto queue = std::ranges::find(queues, share.job_queue(), &QueueDef::name);
     if (queue == queues.end()) {
-      result.issues.push_back({true, "quota_shares",
-                               fmt::format("share {} belongs to queue {}, which the document does "
-                                           "not name: add it under job_queues",
-                                           quote(share.quota_share_name()),
-                                           quote(share.job_queue()))});
+      result.issues.push_back(
+          {true, "quota_shares",
+           fmt::format("share {} belongs to queue {}, which the document does "
+                       "not name: add it under job_queues",
+                       quote(share.quota_share_name()), quote(share.job_queue()))});
       continue;
     }
-    queue->shares.push_back(
-        read_share(share, {result.issues, fmt::format("job_queues[{}].quota_shares[{}]",
-                                                      queue - queues.begin(),
-                                                      queue->shares.size())}));
+    queue->shares.push_back(read_share(
+        share, {result.issues, fmt::format("job_queues[{}].quota_shares[{}]",
+                                           queue - queues.begin(), queue->shares.size())}));
   }
 }
 
@@ -217,10 +215,9 @@ const char* kind_word(v1::PolicyKind kind) {
 }
 
 v1::PolicyKind kind_of_word(const std::string& word) {
-  for (const auto kind :
-       {v1::POLICY_KIND_CAPACITY_UNIT, v1::POLICY_KIND_SERVICE_ENVIRONMENT,
-        v1::POLICY_KIND_SCHEDULING_POLICY, v1::POLICY_KIND_JOB_QUEUE,
-        v1::POLICY_KIND_QUOTA_SHARE}) {
+  for (const auto kind : {v1::POLICY_KIND_CAPACITY_UNIT, v1::POLICY_KIND_SERVICE_ENVIRONMENT,
+                          v1::POLICY_KIND_SCHEDULING_POLICY, v1::POLICY_KIND_JOB_QUEUE,
+                          v1::POLICY_KIND_QUOTA_SHARE}) {
     if (word == kind_word(kind)) return kind;
   }
   return v1::POLICY_KIND_UNSPECIFIED;

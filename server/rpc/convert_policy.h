@@ -24,8 +24,8 @@ PolicyDocResult to_policy_doc(const v1::PolicyDocument& document);
 
 v1::PolicyDocument to_proto(const PolicyTables& tables);
 
-/// A document with this one object, for a command with `partial`. A share comes inside a queue of which
-/// only the name is given. kInvalidArgument.
+/// A document with this one object, for a command with `partial`. A share comes inside a queue of
+/// which only the name is given. kInvalidArgument.
 Result<PolicyDoc> to_single_doc(const v1::PolicyObject& object);
 
 /// Kind and name of an object.

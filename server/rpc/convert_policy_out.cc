@@ -80,8 +80,8 @@ v1::JobQueue write(const Queue& queue) {
   for (const TimeLimitAction& limit : queue.def.time_limit_actions) {
     auto& entry = *out.add_job_state_time_limit_actions();
     entry.set_reason(limit.reason);
-    entry.set_max_time_seconds(std::chrono::duration_cast<std::chrono::seconds>(limit.max_time)
-                                   .count());
+    entry.set_max_time_seconds(
+        std::chrono::duration_cast<std::chrono::seconds>(limit.max_time).count());
     entry.set_action(v1::JOB_STATE_TIME_LIMIT_ACTIONS_ACTION_TERMINATE);
   }
   out.set_status(queue.deleting ? v1::OBJECT_STATUS_DELETING : v1::OBJECT_STATUS_VALID);
@@ -180,7 +180,8 @@ std::vector<v1::PolicyObject> list_objects(const PolicyTables& tables, v1::Polic
   std::vector<v1::PolicyObject> objects;
   const auto wanted = [&](v1::PolicyKind one) { return kind == one; };
   if (wanted(v1::POLICY_KIND_CAPACITY_UNIT)) {
-    for (const Unit& unit : tables.units) *objects.emplace_back().mutable_capacity_unit() = write(unit);
+    for (const Unit& unit : tables.units)
+      *objects.emplace_back().mutable_capacity_unit() = write(unit);
   }
   if (wanted(v1::POLICY_KIND_SERVICE_ENVIRONMENT)) {
     for (const Environment& environment : tables.environments) {

@@ -43,8 +43,8 @@ std::string check_env(const v1::JobSpec& spec) {
   for (const auto& [name, value] : spec.env()) {
     bytes += name.size() + value.size() + 2;
     if (!is_env_name(name)) {
-      return fmt::format(
-          "env name {} must be letters, digits and '_', and not begin with a digit", quote(name));
+      return fmt::format("env name {} must be letters, digits and '_', and not begin with a digit",
+                         quote(name));
     }
     if (name.starts_with("GPUQ_")) {
       return fmt::format("env name {} is reserved: names that begin with GPUQ_ are set by gpuq",
@@ -92,7 +92,8 @@ std::string default_name(const std::string& program) {
   std::string name = program.substr(program.rfind('/') + 1);
   std::erase_if(name, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
   std::size_t size = std::min<std::size_t>(name.size(), 128);
-  while (size < name.size() && size > 0 && (static_cast<unsigned char>(name[size]) & 0xc0) == 0x80) {
+  while (size < name.size() && size > 0 &&
+         (static_cast<unsigned char>(name[size]) & 0xc0) == 0x80) {
     --size;
   }
   name.resize(size);
@@ -190,8 +191,7 @@ std::string read_preemption(const v1::JobPreemptionConfiguration& from, JobReque
     to.preemption_retries = retries;
   }
   if (from.has_grace_ms()) {
-    auto fault =
-        check_range("preemption_configuration.grace_ms", from.grace_ms(), 0, kMaxGraceMs);
+    auto fault = check_range("preemption_configuration.grace_ms", from.grace_ms(), 0, kMaxGraceMs);
     if (!fault.empty()) return fault;
     to.grace = Duration(from.grace_ms());
   }

@@ -114,8 +114,8 @@ void fill_would_start(const State& state, const Reason& reason, v1::ExplainRespo
       out.add_would_start("jobs of its share end, or the share's limit or borrow limit is raised");
       break;
     case ReasonCode::kNoIdleToBorrow:
-      out.add_would_start(fmt::format("other shares leave {} {} idle", to_string(reason.demand),
-                                      name));
+      out.add_would_start(
+          fmt::format("other shares leave {} {} idle", to_string(reason.demand), name));
       out.add_would_start("its share's own limit is raised");
       break;
     case ReasonCode::kPoolFull:

@@ -1,6 +1,6 @@
 #pragma once
-// History: what the calls read from disk: specs, ended jobs that left memory, past events. A port, so
-// that no SQL reaches this layer; the daemon puts the store's reader behind it.
+// History: what the calls read from disk: specs, ended jobs that left memory, past events. A port,
+// so that no SQL reaches this layer; the daemon puts the store's reader behind it.
 #include <cstdint>
 #include <map>
 #include <string>

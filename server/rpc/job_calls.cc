@@ -27,10 +27,8 @@ void load_archived(ServiceContext& context, JobId id,
     }
     auto names = context.history.names();
     if (!names) return fail(names.error());
-    context.engine.query(
-        [use, job = std::move(*archived), names = std::move(*names)](const State& state) {
-          use(state, job, names);
-        });
+    context.engine.query([use, job = std::move(*archived), names = std::move(*names)](
+                             const State& state) { use(state, job, names); });
   });
 }
 
@@ -47,8 +45,7 @@ Error no_job(JobId id) {
   return {ErrorCode::kNotFound, fmt::format("there is no job {}", id.value)};
 }
 
-void load_job(ServiceContext& context, JobId id, v1::Job& out,
-              std::function<void(Result<>)> done) {
+void load_job(ServiceContext& context, JobId id, v1::Job& out, std::function<void(Result<>)> done) {
   context.engine.query([&context, id, &out, done = std::move(done)](const State& state) {
     if (const Job* job = state.find_job(id)) {
       fill_job(state, *job, out);
@@ -69,11 +66,10 @@ void load_job(ServiceContext& context, JobId id, v1::Job& out,
 void get_job(ServiceContext& context, GetJobCall* call) {
   JobId id(call->request.job_id());
   if (call->request.job_case() == v1::GetJobRequest::kJobUuid) {
-    const auto known =
-        job_of_uuid(context.store_id, call->request.job_uuid());
+    const auto known = job_of_uuid(context.store_id, call->request.job_uuid());
     if (!known) {
-      return call->finish(Error{ErrorCode::kNotFound,
-                                "there is no job with UUID " + call->request.job_uuid()});
+      return call->finish(
+          Error{ErrorCode::kNotFound, "there is no job with UUID " + call->request.job_uuid()});
     }
     id = *known;
   }
@@ -113,15 +109,14 @@ class CancelRun : public std::enable_shared_from_this<CancelRun> {
     for (const std::int64_t id : request.job_ids()) {
       v1::CancelResult& result = *call_->response.add_results();
       result.set_job_id(id);
-      context_.engine.post(
-          Command{call_->caller.user, CancelCommand{JobId(id), reason}},
-          [self = shared_from_this(), &result](const Result<Reply>& reply) {
-            if (!reply) {
-              result.mutable_error()->set_code(to_grpc(reply.error().code));
-              result.mutable_error()->set_message(reply.error().message);
-            }
-            if (--self->pending_ == 0) self->read_states();
-          });
+      context_.engine.post(Command{call_->caller.user, CancelCommand{JobId(id), reason}},
+                           [self = shared_from_this(), &result](const Result<Reply>& reply) {
+                             if (!reply) {
+                               result.mutable_error()->set_code(to_grpc(reply.error().code));
+                               result.mutable_error()->set_message(reply.error().message);
+                             }
+                             if (--self->pending_ == 0) self->read_states();
+                           });
     }
   }
 

@@ -34,7 +34,8 @@ class ListRun : public std::enable_shared_from_this<ListRun> {
   Result<> prepare() {
     for (const std::string& fault :
          {check_range("page_size", request_.page_size(), 0, kMaxPage),
-          check_line("user", request_.user(), 256), check_line("job_name", request_.job_name(), 256),
+          check_line("user", request_.user(), 256),
+          check_line("job_name", request_.job_name(), 256),
           check_range("job_ids entries", request_.job_ids_size(), 0, kMaxIds)}) {
       if (!fault.empty()) return invalid(fault);
     }

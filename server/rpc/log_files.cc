@@ -70,8 +70,8 @@ Result<> LogFiles::Upload::append(const std::string& data) {
 Result<std::int64_t> LogFiles::Upload::commit() {
   if (::rename(temporary_.c_str(), final_.c_str()) != 0) return errno_error("rename", temporary_);
   fd_.reset();
-  const std::string prefix =
-      fs::path(final_).filename().string().substr(0, fs::path(final_).filename().string().rfind('.') + 1);
+  const std::string prefix = fs::path(final_).filename().string().substr(
+      0, fs::path(final_).filename().string().rfind('.') + 1);
   for (const Stored& other : stored_files(fs::path(final_).parent_path().string(), prefix)) {
     if (other.path != final_) ::unlink(other.path.c_str());
   }
@@ -165,8 +165,8 @@ void LogFiles::prune() {
     removed = std::max(removed, std::int64_t{std::atoll(folder.path.filename().c_str())});
     fs::remove(folder.path.parent_path(), error);  // only where it is empty
   }
-  if (auto kept = write_file(dir_ + "/" + kRemoved, std::to_string(removed),
-                             Durability::kAtomicOnly);
+  if (auto kept =
+          write_file(dir_ + "/" + kRemoved, std::to_string(removed), Durability::kAtomicOnly);
       !kept) {
     log_warning("{}", kept.error().message);
   }

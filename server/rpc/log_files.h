@@ -53,8 +53,8 @@ class LogFiles {
 
   /// `offset`: position of the first byte that will be appended.
   Result<std::unique_ptr<Upload>> begin(const LogKey& key, std::int64_t offset);
-  /// At most `max` bytes from `offset` on (negative: that many before the end), or from the first one
-  /// kept. kNotFound: was never handed in; kOutOfRange: was removed to keep the cap.
+  /// At most `max` bytes from `offset` on (negative: that many before the end), or from the first
+  /// one kept. kNotFound: was never handed in; kOutOfRange: was removed to keep the cap.
   Result<LogPart> read(const LogKey& key, std::int64_t offset, std::size_t max);
   /// Removes the oldest attempts until the cap holds.
   void prune();

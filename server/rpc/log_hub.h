@@ -1,7 +1,7 @@
 #pragma once
 // LogHub: passes reads of live output to the agents' log sessions and the answers back, apart from
-// orders and from the core loop. Owner: the server's wiring. Thread-safe; handlers run on the thread of
-// the log session and must not block.
+// orders and from the core loop. Owner: the server's wiring. Thread-safe; handlers run on the
+// thread of the log session and must not block.
 #include <cstdint>
 #include <functional>
 #include <map>

@@ -38,7 +38,8 @@ void list_nodes(ServiceContext& context, ListNodesCall* call) {
     std::ranges::sort(nodes, {}, &Node::name);
     const NodeUsers users(state);
     for (const Node* node : nodes) {
-      users.fill_node(*node, context.agents.contact(node->name), false, *call->response.add_nodes());
+      users.fill_node(*node, context.agents.contact(node->name), false,
+                      *call->response.add_nodes());
     }
     call->finish();
   });

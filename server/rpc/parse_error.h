@@ -1,6 +1,6 @@
 #pragma once
-// What was wrong with a request that could not be parsed. protobuf tells the field with text that is
-// not UTF-8 only to its log: the words are caught there, for the thread that parses.
+// What was wrong with a request that could not be parsed. protobuf tells the field with text that
+// is not UTF-8 only to its log: the words are caught there, for the thread that parses.
 #include <string>
 
 #include "core/base/result.h"

@@ -60,7 +60,8 @@ void answer_with(ServiceContext& context, Call* call, const v1::PolicyObjectRef&
   });
 }
 
-// The version is looked at before the command is queued: a change that slips in between is replaced.
+// The version is looked at before the command is queued: a change that slips in between is
+// replaced.
 template <typename Call>
 void change_object(ServiceContext& context, Call* call, bool create, std::int64_t expected) {
   context.engine.query([&context, call, create, expected](const State& state) {
@@ -69,8 +70,8 @@ void change_object(ServiceContext& context, Call* call, bool create, std::int64_
     if (!doc) return call->finish(doc.error());
     const auto stored = find_object(state.policy(), ref);
     if (create && stored) {
-      return call->finish(Error{ErrorCode::kAlreadyExists, "there is a " + describe(ref) +
-                                                               " already: update it"});
+      return call->finish(
+          Error{ErrorCode::kAlreadyExists, "there is a " + describe(ref) + " already: update it"});
     }
     if (!create && !stored) return call->finish(stored.error());
     if (expected != 0 && version_of(*stored) != expected) {
@@ -112,9 +113,8 @@ void remove(ServiceContext& context, DeleteCall* call) {
     }
     ApplyPolicyCommand command;
     command.partial = true;
-    const std::string name = ref.kind() == v1::POLICY_KIND_QUOTA_SHARE
-                                 ? ref.job_queue() + "/" + ref.name()
-                                 : ref.name();
+    const std::string name =
+        ref.kind() == v1::POLICY_KIND_QUOTA_SHARE ? ref.job_queue() + "/" + ref.name() : ref.name();
     command.deletions.emplace_back(kind_word(ref.kind()), name);
     context.engine.post(Command{call->caller.user, std::move(command)},
                         [&context, call](const Result<Reply>& reply) {
@@ -124,7 +124,9 @@ void remove(ServiceContext& context, DeleteCall* call) {
   });
 }
 
-void get(ServiceContext& context, GetCall* call) { answer_with(context, call, call->request.ref()); }
+void get(ServiceContext& context, GetCall* call) {
+  answer_with(context, call, call->request.ref());
+}
 
 void list(ServiceContext& context, ListCall* call) {
   if (*kind_word(call->request.kind()) == '\0') {

@@ -1,7 +1,7 @@
 #pragma once
-// QueuedStream: the writing half of a streaming call: a queue of messages, one write in flight, an end.
-// push() and end() come from any thread and never block; what to do when the queue is full is the
-// caller's decision.
+// QueuedStream: the writing half of a streaming call: a queue of messages, one write in flight, an
+// end. push() and end() come from any thread and never block; what to do when the queue is full is
+// the caller's decision.
 #include <grpcpp/grpcpp.h>
 
 #include <deque>
@@ -12,8 +12,8 @@
 
 namespace gpuq::rpc {
 
-/// `Reactor`: ServerWriteReactor<Message> or ServerBidiReactor<..., Message>. Derived classes override
-/// OnDone and may override written().
+/// `Reactor`: ServerWriteReactor<Message> or ServerBidiReactor<..., Message>. Derived classes
+/// override OnDone and may override written().
 template <typename Reactor, typename Message>
 class QueuedStream : public Reactor {
  public:

@@ -1,5 +1,5 @@
-// ReadLogs: output of one stream of one instance, from the agent while it has it, else from the files
-// that agents handed in; with `follow` from attempt to attempt until the job has ended.
+// ReadLogs: output of one stream of one instance, from the agent while it has it, else from the
+// files that agents handed in; with `follow` from attempt to attempt until the job has ended.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -67,13 +67,13 @@ class LogCall final : public QueuedStream<grpc::ServerWriteReactor<v1::LogChunk>
   [[nodiscard]] JobId job_id() const { return JobId(request_.job_id()); }
 
   void subscribe() {
-    watcher_ = context_.watchers.add(
-        {{job_id()}, "", ""}, [me = std::weak_ptr(self_)](const Event&, const auto&) {
-          const auto call = me.lock();
-          if (call == nullptr || call->gone_) return false;
-          call->wake();
-          return true;
-        });
+    watcher_ = context_.watchers.add({{job_id()}, "", ""},
+                                     [me = std::weak_ptr(self_)](const Event&, const auto&) {
+                                       const auto call = me.lock();
+                                       if (call == nullptr || call->gone_) return false;
+                                       call->wake();
+                                       return true;
+                                     });
   }
 
   // Engine's thread: something about the job has changed, or time has passed.
@@ -161,8 +161,7 @@ class LogCall final : public QueuedStream<grpc::ServerWriteReactor<v1::LogChunk>
   void nothing_left() {
     if (request_.attempt() > 0 && done_ == 0) {
       return end(to_status({ErrorCode::kNotFound, fmt::format("job {} has no attempt {}",
-                                                              job_id().value,
-                                                              request_.attempt())}),
+                                                              job_id().value, request_.attempt())}),
                  Rest::kSend);
     }
     end(grpc::Status::OK, Rest::kSend);
@@ -174,7 +173,7 @@ class LogCall final : public QueuedStream<grpc::ServerWriteReactor<v1::LogChunk>
     read.set_attempt_id(source.attempt.value);
     read.set_instance(static_cast<std::uint32_t>(request_.instance()));
     read.set_stream(request_.stream() == v1::LOG_STREAM_STDERR ? v1::AGENT_LOG_STREAM_STDERR
-                                                                : v1::AGENT_LOG_STREAM_STDOUT);
+                                                               : v1::AGENT_LOG_STREAM_STDOUT);
     {
       const std::lock_guard lock(mutex_);
       source_ = source;
@@ -301,9 +300,7 @@ class LogCall final : public QueuedStream<grpc::ServerWriteReactor<v1::LogChunk>
     look_again();
   }
 
-  std::shared_ptr<LogCall> shared() {
-    return gone_ ? nullptr : self_;
-  }
+  std::shared_ptr<LogCall> shared() { return gone_ ? nullptr : self_; }
 
   void OnDone() override {
     gone_ = true;
@@ -325,8 +322,8 @@ class LogCall final : public QueuedStream<grpc::ServerWriteReactor<v1::LogChunk>
   std::shared_ptr<LogCall> self_;  // until OnDone
   std::atomic<bool> gone_{false};
   std::uint64_t stream_ = 0;
-  WatchHub::Id watcher_ = 0;  // engine's thread
-  bool waiting_ = false;      // engine's thread
+  WatchHub::Id watcher_ = 0;           // engine's thread
+  bool waiting_ = false;               // engine's thread
   std::atomic<std::int32_t> done_{0};  // number of the last attempt that was sent whole
   std::atomic<int> tries_{0};
   std::atomic<bool> reading_file_{false};

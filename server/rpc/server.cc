@@ -50,8 +50,8 @@ class RpcServer::Impl {
     engine_ = &engine;
     history_ = &history;
     context_.emplace(ServiceContext{engine, executor_, clock_, history, pool_, peers_, agents_,
-                                    watchers_, specs_, log_hub_, log_files_, streams_,
-                                    clock_.now(), engine.identity().store_id});
+                                    watchers_, specs_, log_hub_, log_files_, streams_, clock_.now(),
+                                    engine.identity().store_id});
     agents_.watch_known_nodes();
     return open();
   }

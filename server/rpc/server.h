@@ -19,7 +19,7 @@ struct RpcConfig {
   std::vector<std::string> listen;  ///< "host:port"; port 0 = any free one.
   bool allow_remote = false;        ///< Callers from other machines are let in (--insecure).
   AgentHubConfig agents;
-  std::string log_dir;              ///< Output of ended attempts.
+  std::string log_dir;  ///< Output of ended attempts.
   std::int64_t log_cap_bytes = std::int64_t{1} << 30;
   std::size_t spec_cache_bytes = std::size_t{64} << 20;
   std::size_t worker_threads = 2;
@@ -45,8 +45,8 @@ class RpcServer {
 
   /// Engine's thread: sessions, watches and log streams end; new calls are refused.
   void begin_stop();
-  /// Waits until all calls have ended, at most `patience`; then they are cut off. Blocks: not on the
-  /// engine's thread, which calls need to end.
+  /// Waits until all calls have ended, at most `patience`; then they are cut off. Blocks: not on
+  /// the engine's thread, which calls need to end.
   void finish_stop(Duration patience);
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
-// SpecCache: specs of jobs submitted lately, so that a start on an idle pool reads no disk. Bounded by
-// bytes, oldest out first. Thread: the engine's.
+// SpecCache: specs of jobs submitted lately, so that a start on an idle pool reads no disk. Bounded
+// by bytes, oldest out first. Thread: the engine's.
 #include <cstddef>
 #include <deque>
 #include <string>

@@ -41,8 +41,8 @@ void fill(const Error& error, v1::CallError& out) {
   out.set_message(error.message);
 }
 
-// A whole batch on its way: entries without token go as one command first; where that one is refused,
-// or has tokens, each goes alone, so that each gets a result of its own.
+// A whole batch on its way: entries without token go as one command first; where that one is
+// refused, or has tokens, each goes alone, so that each gets a result of its own.
 class Batch : public std::enable_shared_from_this<Batch> {
  public:
   Batch(ServiceContext& context, SubmitBatchCall* call) : context_(context), call_(call) {}
@@ -114,7 +114,8 @@ class Batch : public std::enable_shared_from_this<Batch> {
   void accept(int i, JobId job) {
     JobRequest& request = commands_[index(i)]->jobs.front();
     context_.specs.put(job, std::move(request.spec));
-    fill(context_, job, std::move(request.name), *call_->response.mutable_results(i)->mutable_job());
+    fill(context_, job, std::move(request.name),
+         *call_->response.mutable_results(i)->mutable_job());
   }
 
   void refuse(int i, const Error& error) {

@@ -1,7 +1,7 @@
 #pragma once
-// UnaryCall: one unary call from its bytes to its answer. Request and response live on an arena that
-// goes with the call; parsing is done here, so that a request that is no valid message gets an answer
-// that says so. Made by gRPC's thread, finished once, by any thread.
+// UnaryCall: one unary call from its bytes to its answer. Request and response live on an arena
+// that goes with the call; parsing is done here, so that a request that is no valid message gets an
+// answer that says so. Made by gRPC's thread, finished once, by any thread.
 #include <google/protobuf/arena.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/impl/codegen/proto_utils.h>

@@ -1,6 +1,6 @@
 // Watch: events from a point in the past, then live, without gap or repetition. What was committed
-// before the call was registered is read from the store up to that very event, while live ones wait in
-// a bounded buffer; a reader that can not keep up is sent away with a token to resume from.
+// before the call was registered is read from the store up to that very event, while live ones wait
+// in a bounded buffer; a reader that can not keep up is sent away with a token to resume from.
 #include <fmt/format.h>
 
 #include <deque>
@@ -16,7 +16,7 @@ namespace gpuq::rpc {
 
 namespace {
 
-constexpr std::size_t kMaxQueued = 20'000;   // messages that wait for a slow reader
+constexpr std::size_t kMaxQueued = 20'000;    // messages that wait for a slow reader
 constexpr std::size_t kMaxBuffered = 20'000;  // live ones while the past is being read
 constexpr std::int32_t kPastPage = 1'000;
 constexpr int kMaxJobs = 1'000;
@@ -28,8 +28,8 @@ class WatchCall final
 
   Result<> prepare(const v1::WatchRequest& request) {
     if (request.job_ids_size() > kMaxJobs) {
-      return invalid(fmt::format("job_ids has {} entries: at most {}", request.job_ids_size(),
-                                 kMaxJobs));
+      return invalid(
+          fmt::format("job_ids has {} entries: at most {}", request.job_ids_size(), kMaxJobs));
     }
     for (const std::int64_t id : request.job_ids()) filter_.jobs.insert(JobId(id));
     filter_.queue = request.job_queue();
@@ -89,9 +89,8 @@ class WatchCall final
     }
     auto page = context_.history.events_after(resume_after_, kPastPage);
     if (!page) return end(to_status(page.error()), Rest::kDrop);
-    context_.engine.query([me = self_, past = std::move(*page)](const State& state) {
-      me->push_past(state, past);
-    });
+    context_.engine.query(
+        [me = self_, past = std::move(*page)](const State& state) { me->push_past(state, past); });
   }
 
   // Engine's thread. The reader's pace bounds the reading: a full queue waits for written().

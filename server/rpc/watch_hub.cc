@@ -39,8 +39,7 @@ bool WatchHub::matches(const State& state, const WatchFilter& filter, const Even
   return true;
 }
 
-std::shared_ptr<const v1::WatchResponse> WatchHub::message(const State& state,
-                                                           const Event& event) {
+std::shared_ptr<const v1::WatchResponse> WatchHub::message(const State& state, const Event& event) {
   auto message = std::make_shared<v1::WatchResponse>();
   if (!fill_event(state, event, *message->mutable_event())) return nullptr;
   message->set_resume_token(resume_token(state.identity().store_id, event.id));

@@ -59,7 +59,7 @@ class WatchHub final : public Observer {
   std::function<const State&()> state_;
   Id next_ = 1;
   std::map<Id, Watcher> watchers_;
-  std::set<Id> broad_;                            ///< Those that name no job.
+  std::set<Id> broad_;  ///< Those that name no job.
   std::unordered_map<JobId, std::set<Id>> by_job_;
 };
 

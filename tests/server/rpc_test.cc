@@ -1,0 +1,564 @@
+// The whole server in one process, spoken to through gRPC: shapes, rights, idempotence, streams.
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <future>
+#include <set>
+#include <thread>
+
+#include "common/runtime/clocks.h"
+#include "common/runtime/event_loop.h"
+#include "common/runtime/files.h"
+#include "core/engine/engine.h"
+#include "gpuq/v1/agent.grpc.pb.h"
+#include "gpuq/v1/job.grpc.pb.h"
+#include "gpuq/v1/node.grpc.pb.h"
+#include "gpuq/v1/policy.grpc.pb.h"
+#include "grpc/health/v1/health.grpc.pb.h"
+#include "server/history_adapter.h"
+#include "server/rpc/server.h"
+#include "server/store/sqlite_reader.h"
+#include "server/store/sqlite_store.h"
+
+namespace gpuq {
+namespace {
+
+using grpc::StatusCode;
+using testing::HasSubstr;
+
+class RpcTest : public testing::Test {
+ protected:
+  RpcTest() : loop_(clock_) {
+    std::string path = testing::TempDir() + "gpuq-rpc-XXXXXX";
+    dir_ = mkdtemp(path.data());
+    start();
+  }
+  ~RpcTest() override {
+    stop();
+    (void)remove_tree(dir_);
+  }
+
+  void start() {
+    store_ = std::move(*store::SqliteStore::open(dir_, loop_));
+    reader_ = std::move(*store::SqliteReader::open(store_->database_file()));
+    history_ = std::make_unique<StoreHistory>(*reader_);
+    rpc::RpcConfig config;
+    config.listen = {"127.0.0.1:0"};
+    config.log_dir = dir_ + "/logs";
+    rpc_ = std::make_unique<rpc::RpcServer>(loop_, clock_, config);
+    EngineConfig engine;
+    engine.keep_ended_jobs = keep_ended_jobs_;
+    engine_ =
+        std::make_unique<Engine>(*store_, rpc_->gateway(), rpc_->observer(), loop_, clock_, engine);
+    ASSERT_TRUE(engine_->start());
+    const auto started = rpc_->start(*engine_, *history_);
+    ASSERT_TRUE(started) << started.error().message;
+    thread_ = std::thread([this] { loop_.run(); });
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    channel_ = grpc::CreateCustomChannel("127.0.0.1:" + std::to_string(rpc_->ports().at(0)),
+                                         grpc::InsecureChannelCredentials(), arguments);
+    jobs_ = v1::JobService::NewStub(channel_);
+  }
+
+  void stop() {
+    on_loop([this] { rpc_->begin_stop(); });
+    rpc_->finish_stop(Duration(2'000));
+    std::promise<void> drained;
+    loop_.post([&] { engine_->drain([&] { drained.set_value(); }); });
+    drained.get_future().wait();
+    loop_.stop();
+    thread_.join();
+    engine_.reset();
+    rpc_.reset();
+    history_.reset();
+    reader_.reset();
+    store_.reset();
+  }
+
+  void on_loop(const std::function<void()>& task) {
+    std::promise<void> done;
+    loop_.post([&] {
+      task();
+      done.set_value();
+    });
+    done.get_future().wait();
+  }
+
+  static v1::SubmitRequest request(const std::string& name = "a") {
+    v1::SubmitRequest request;
+    request.mutable_spec()->set_job_name(name);
+    request.mutable_spec()->add_command("/bin/true");
+    return request;
+  }
+
+  grpc::Status submit(const v1::SubmitRequest& request, v1::SubmitResponse* response) {
+    grpc::ClientContext context;
+    return jobs_->Submit(&context, request, response);
+  }
+  std::int64_t submit_id(const std::string& name = "a") {
+    v1::SubmitResponse response;
+    const auto status = submit(request(name), &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return response.job_id();
+  }
+  grpc::Status list(const v1::ListJobsRequest& request, v1::ListJobsResponse* response) {
+    grpc::ClientContext context;
+    return jobs_->List(&context, request, response);
+  }
+  grpc::Status cancel(std::int64_t id, v1::CancelJobsResponse* response) {
+    grpc::ClientContext context;
+    v1::CancelJobsRequest request;
+    request.add_job_ids(id);
+    return jobs_->Cancel(&context, request, response);
+  }
+  grpc::Status get(std::int64_t id, v1::Job* job) {
+    grpc::ClientContext context;
+    v1::GetJobRequest request;
+    request.set_job_id(id);
+    return jobs_->Get(&context, request, job);
+  }
+
+  std::size_t keep_ended_jobs_ = 10'000;
+  std::string dir_;
+  BootClock clock_;
+  EventLoop loop_;
+  std::unique_ptr<store::SqliteStore> store_;
+  std::unique_ptr<store::SqliteReader> reader_;
+  std::unique_ptr<StoreHistory> history_;
+  std::unique_ptr<rpc::RpcServer> rpc_;
+  std::unique_ptr<Engine> engine_;
+  std::thread thread_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<v1::JobService::Stub> jobs_;
+};
+
+TEST_F(RpcTest, ASubmittedJobIsThereWithAllItSaid) {
+  v1::SubmitRequest wanted = request("sft");
+  (*wanted.mutable_spec()->mutable_env())["MODE"] = "x";
+  wanted.mutable_spec()->set_workdir("/data");
+  v1::SubmitResponse response;
+  ASSERT_TRUE(submit(wanted, &response).ok());
+  EXPECT_EQ(response.job_name(), "sft");
+  v1::Job job;
+  ASSERT_TRUE(get(response.job_id(), &job).ok());
+  EXPECT_EQ(job.spec().env().at("MODE"), "x");
+  EXPECT_EQ(job.spec().workdir(), "/data");
+  EXPECT_EQ(job.spec().job_queue(), "default");
+  EXPECT_EQ(job.spec().quota_share_name(), "default");
+  EXPECT_EQ(job.state(), v1::JOB_STATE_RUNNABLE);
+  // The caller is who owns the connection, whatever a request says.
+  EXPECT_EQ(job.user(), getpwuid(getuid())->pw_name);
+  grpc::ClientContext context;
+  v1::GetJobRequest by_uuid;
+  by_uuid.set_job_uuid(response.job_uuid());
+  v1::Job same;
+  ASSERT_TRUE(jobs_->Get(&context, by_uuid, &same).ok());
+  EXPECT_EQ(same.job_id(), response.job_id());
+}
+
+TEST_F(RpcTest, BadRequestsAreRefusedAndChangeNothing) {
+  v1::SubmitResponse response;
+  v1::SubmitRequest bad = request();
+  bad.mutable_spec()->set_job_queue("nowhere");
+  EXPECT_EQ(submit(bad, &response).error_code(), StatusCode::NOT_FOUND);
+  bad = request();
+  bad.mutable_spec()->mutable_resources()->add_capacity_units("b200");
+  EXPECT_THAT(submit(bad, &response).error_message(), HasSubstr("b200"));
+  bad = request();
+  bad.mutable_spec()->set_job_name("x\xff\xfe");
+  const grpc::Status status = submit(bad, &response);
+  EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(status.error_message(), "job_name is not valid UTF-8 text: encode it as UTF-8");
+  bad = request();
+  bad.mutable_spec()->add_command(std::string(10 << 20, 'x'));
+  EXPECT_EQ(submit(bad, &response).error_code(), StatusCode::INVALID_ARGUMENT);
+  v1::Job job;
+  EXPECT_EQ(get(7, &job).error_code(), StatusCode::NOT_FOUND);
+  EXPECT_EQ(get(-1, &job).error_code(), StatusCode::INVALID_ARGUMENT);
+  v1::ListJobsResponse listed;
+  ASSERT_TRUE(list({}, &listed).ok());
+  EXPECT_EQ(listed.jobs_size(), 0);
+}
+
+TEST_F(RpcTest, ATokenGivesTheFirstJobAgain) {
+  v1::SubmitRequest one = request();
+  one.set_client_token("t1");
+  v1::SubmitResponse first, second, third;
+  ASSERT_TRUE(submit(one, &first).ok());
+  ASSERT_TRUE(submit(one, &second).ok());
+  EXPECT_EQ(first.job_id(), second.job_id());
+  one.mutable_spec()->add_command("more");
+  EXPECT_EQ(submit(one, &third).error_code(), StatusCode::ALREADY_EXISTS);
+}
+
+TEST_F(RpcTest, ABatchHasAResultForEachEntry) {
+  v1::SubmitBatchRequest batch;
+  *batch.add_jobs() = request("a");
+  *batch.add_jobs() = request("b");
+  batch.mutable_jobs(1)->mutable_spec()->set_job_queue("nowhere");
+  *batch.add_jobs() = request("c");
+  batch.mutable_jobs(2)->mutable_spec()->clear_command();
+  *batch.add_jobs() = request("d");
+  batch.mutable_jobs(3)->set_client_token("tok");
+  grpc::ClientContext context;
+  v1::SubmitBatchResponse response;
+  ASSERT_TRUE(jobs_->SubmitBatch(&context, batch, &response).ok());
+  ASSERT_EQ(response.results_size(), 4);
+  EXPECT_EQ(response.results(0).job().job_name(), "a");
+  EXPECT_EQ(response.results(1).error().code(), StatusCode::NOT_FOUND);
+  EXPECT_EQ(response.results(2).error().code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(response.results(3).job().job_name(), "d");
+  v1::ListJobsResponse listed;
+  ASSERT_TRUE(list({}, &listed).ok());
+  EXPECT_EQ(listed.jobs_size(), 2);
+
+  v1::SubmitBatchRequest good;
+  for (int i = 0; i < 100; ++i) *good.add_jobs() = request(std::to_string(i));
+  grpc::ClientContext again;
+  ASSERT_TRUE(jobs_->SubmitBatch(&again, good, &response).ok());
+  for (int i = 1; i < 100; ++i) {
+    EXPECT_EQ(response.results(i).job().job_id(), response.results(i - 1).job().job_id() + 1);
+    EXPECT_EQ(response.results(i).job().job_name(), std::to_string(i));
+  }
+}
+
+TEST_F(RpcTest, ListsPageByPageWithFilters) {
+  for (int i = 1; i <= 5; ++i) submit_id(i % 2 == 0 ? "even" : "odd");
+  v1::SubmitRequest labelled = request("odd");
+  (*labelled.mutable_spec()->mutable_labels())["project"] = "llama";
+  v1::SubmitResponse response;
+  ASSERT_TRUE(submit(labelled, &response).ok());
+
+  v1::ListJobsRequest page;
+  page.set_page_size(4);
+  v1::ListJobsResponse listed;
+  ASSERT_TRUE(list(page, &listed).ok());
+  ASSERT_EQ(listed.jobs_size(), 4);
+  EXPECT_EQ(listed.jobs(0).job_id(), 6);
+  page.set_page_token(listed.next_page_token());
+  ASSERT_TRUE(list(page, &listed).ok());
+  ASSERT_EQ(listed.jobs_size(), 2);
+  EXPECT_EQ(listed.jobs(1).job_id(), 1);
+  EXPECT_EQ(listed.next_page_token(), "");
+
+  v1::ListJobsRequest filtered;
+  filtered.set_job_name("od*");
+  filtered.set_order(v1::LIST_ORDER_OLDEST_FIRST);
+  ASSERT_TRUE(list(filtered, &listed).ok());
+  EXPECT_EQ(listed.jobs_size(), 4);
+  (*filtered.mutable_labels())["project"] = "llama";
+  ASSERT_TRUE(list(filtered, &listed).ok());
+  ASSERT_EQ(listed.jobs_size(), 1);
+  EXPECT_EQ(listed.jobs(0).job_id(), 6);
+
+  filtered.Clear();
+  filtered.add_states(v1::JOB_STATE_UNSPECIFIED);
+  EXPECT_EQ(list(filtered, &listed).error_code(), StatusCode::INVALID_ARGUMENT);
+  filtered.Clear();
+  filtered.set_page_size(5000);
+  EXPECT_EQ(list(filtered, &listed).error_code(), StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(RpcTest, EndedJobsAreListedFromTheArchiveAsWell) {
+  stop();
+  keep_ended_jobs_ = 2;
+  start();
+  for (int i = 1; i <= 6; ++i) {
+    v1::CancelJobsResponse cancelled;
+    const std::int64_t id = submit_id("j" + std::to_string(i));
+    if (i != 3) {
+      ASSERT_TRUE(cancel(id, &cancelled).ok());
+      EXPECT_EQ(cancelled.results(0).state(), v1::JOB_STATE_FAILED);
+    }
+  }
+  for (const auto order : {v1::LIST_ORDER_NEWEST_FIRST, v1::LIST_ORDER_OLDEST_FIRST}) {
+    v1::ListJobsRequest page;
+    page.set_page_size(2);
+    page.set_order(order);
+    std::vector<std::int64_t> ids;
+    v1::ListJobsResponse listed;
+    do {
+      ASSERT_TRUE(list(page, &listed).ok());
+      for (const auto& job : listed.jobs()) {
+        ids.push_back(job.job_id());
+        EXPECT_EQ(job.job_name(), "j" + std::to_string(job.job_id()));
+        EXPECT_EQ(job.job_queue(), "default");
+      }
+      page.set_page_token(listed.next_page_token());
+    } while (!listed.next_page_token().empty());
+    std::vector<std::int64_t> expected{1, 2, 3, 4, 5, 6};
+    if (order == v1::LIST_ORDER_NEWEST_FIRST) std::ranges::reverse(expected);
+    EXPECT_EQ(ids, expected);
+  }
+  v1::Job job;
+  ASSERT_TRUE(get(1, &job).ok());
+  EXPECT_EQ(job.state(), v1::JOB_STATE_FAILED);
+  EXPECT_EQ(job.spec().command(0), "/bin/true");
+  // Cancelling what has ended long ago is harmless.
+  v1::CancelJobsResponse again;
+  ASSERT_TRUE(cancel(1, &again).ok());
+  EXPECT_FALSE(again.results(0).has_error());
+  EXPECT_EQ(again.results(0).state(), v1::JOB_STATE_FAILED);
+  ASSERT_TRUE(cancel(99, &again).ok());
+  EXPECT_EQ(again.results(0).error().code(), StatusCode::NOT_FOUND);
+}
+
+// Reads until `count` events of jobs have come; returns job ids and the last token.
+std::vector<std::int64_t> read_jobs(grpc::ClientReader<v1::WatchResponse>& reader, int count,
+                                    std::string& token) {
+  std::vector<std::int64_t> seen;
+  v1::WatchResponse message;
+  while (static_cast<int>(seen.size()) < count && reader.Read(&message)) {
+    token = message.resume_token();
+    if (message.event().type() == v1::EVENT_TYPE_JOB_SUBMITTED) {
+      seen.push_back(message.event().job_id());
+    }
+  }
+  return seen;
+}
+
+TEST_F(RpcTest, AWatchGoesOnWhereAnotherStopped) {
+  std::string token;
+  {
+    grpc::ClientContext context;
+    v1::WatchRequest from_now;
+    auto reader = jobs_->Watch(&context, from_now);
+    v1::WatchResponse first;
+    ASSERT_TRUE(reader->Read(&first));
+    EXPECT_FALSE(first.has_event());
+    EXPECT_NE(first.resume_token(), "");
+    submit_id();
+    submit_id();
+    EXPECT_EQ(read_jobs(*reader, 2, token), (std::vector<std::int64_t>{1, 2}));
+    context.TryCancel();
+  }
+  for (int i = 0; i < 2'500; i += 500) {  // more than one page of the past
+    v1::SubmitBatchRequest batch;
+    for (int n = 0; n < 500; ++n) *batch.add_jobs() = request();
+    grpc::ClientContext context;
+    v1::SubmitBatchResponse response;
+    ASSERT_TRUE(jobs_->SubmitBatch(&context, batch, &response).ok());
+  }
+  grpc::ClientContext context;
+  v1::WatchRequest resumed;
+  resumed.set_resume_token(token);
+  auto reader = jobs_->Watch(&context, resumed);
+  std::thread more([&] {
+    for (int i = 0; i < 50; ++i) submit_id();
+  });
+  const auto seen = read_jobs(*reader, 2'550, token);
+  more.join();
+  ASSERT_EQ(seen.size(), 2'550U);
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    ASSERT_EQ(seen[i], static_cast<std::int64_t>(i) + 3);  // no gap, nothing twice
+  }
+  context.TryCancel();
+}
+
+TEST_F(RpcTest, AWatchRefusesForeignTokens) {
+  grpc::ClientContext context;
+  v1::WatchRequest request;
+  request.set_resume_token("ffffffff.1");
+  auto reader = jobs_->Watch(&context, request);
+  v1::WatchResponse message;
+  EXPECT_FALSE(reader->Read(&message));
+  EXPECT_EQ(reader->Finish().error_code(), StatusCode::OUT_OF_RANGE);
+}
+
+TEST_F(RpcTest, AStoppingServerEndsStreamsAndRefusesCalls) {
+  grpc::ClientContext context;
+  auto reader = jobs_->Watch(&context, {});
+  v1::WatchResponse message;
+  ASSERT_TRUE(reader->Read(&message));
+  const auto began = clock_.now();
+  stop();
+  while (reader->Read(&message)) continue;
+  EXPECT_EQ(reader->Finish().error_code(), StatusCode::UNAVAILABLE);
+  EXPECT_LT(clock_.now() - began, Duration(1'500));  // nobody had to be cut off
+  start();
+}
+
+TEST_F(RpcTest, UpdatesAndExplains) {
+  const std::int64_t first = submit_id();
+  submit_id();
+  grpc::ClientContext context;
+  v1::UpdateJobRequest update;
+  update.set_job_id(first + 1);
+  v1::Job job;
+  EXPECT_EQ(jobs_->Update(&context, update, &job).error_code(), StatusCode::INVALID_ARGUMENT);
+  update.set_scheduling_priority(50);
+  grpc::ClientContext again;
+  ASSERT_TRUE(jobs_->Update(&again, update, &job).ok());
+  EXPECT_EQ(job.spec().scheduling_priority(), 50);
+  grpc::ClientContext why;
+  v1::ExplainRequest explain;
+  explain.set_job_id(first);
+  v1::ExplainResponse explained;
+  ASSERT_TRUE(jobs_->Explain(&why, explain, &explained).ok());
+  EXPECT_EQ(explained.jobs_ahead(), 1);
+  EXPECT_EQ(explained.reason().code(), "MISCONFIGURATION:NO_NODE_FITS");
+  EXPECT_NE(explained.reason().message(), "");
+  EXPECT_EQ(explained.capacity_unit(), "cpu");
+}
+
+TEST_F(RpcTest, PolicyObjectsAreMadeChangedAndRemoved) {
+  auto policies = v1::PolicyService::NewStub(channel_);
+  v1::CreatePolicyObjectRequest create;
+  auto& unit = *create.mutable_object()->mutable_capacity_unit();
+  unit.set_name("a100");
+  unit.set_gpu_model("A100");
+  unit.set_gpus(1);
+  v1::PolicyObject made;
+  {
+    grpc::ClientContext context;
+    const auto status = policies->Create(&context, create, &made);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+  }
+  {
+    grpc::ClientContext context;
+    v1::PolicyObject other;
+    EXPECT_EQ(policies->Create(&context, create, &other).error_code(), StatusCode::ALREADY_EXISTS);
+  }
+  v1::UpdatePolicyObjectRequest update;
+  *update.mutable_object() = made;
+  update.mutable_object()->mutable_capacity_unit()->set_gpus(2);
+  update.set_expected_version(made.capacity_unit().version() + 2);
+  {
+    grpc::ClientContext context;
+    v1::PolicyObject other;
+    EXPECT_EQ(policies->Update(&context, update, &other).error_code(), StatusCode::ABORTED);
+  }
+  update.set_expected_version(made.capacity_unit().version());
+  {
+    grpc::ClientContext context;
+    const auto status = policies->Update(&context, update, &made);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+    EXPECT_EQ(made.capacity_unit().gpus(), 2);
+  }
+  v1::DeletePolicyObjectRequest remove;
+  remove.mutable_ref()->set_kind(v1::POLICY_KIND_CAPACITY_UNIT);
+  remove.mutable_ref()->set_name("a100");
+  for (const auto expected : {StatusCode::OK, StatusCode::NOT_FOUND}) {
+    grpc::ClientContext context;
+    v1::DeletePolicyObjectResponse removed;
+    EXPECT_EQ(policies->Delete(&context, remove, &removed).error_code(), expected);
+  }
+}
+
+TEST_F(RpcTest, HealthAndReflectionAreServed) {
+  auto health = grpc::health::v1::Health::NewStub(channel_);
+  grpc::ClientContext context;
+  grpc::health::v1::HealthCheckResponse response;
+  ASSERT_TRUE(health->Check(&context, {}, &response).ok());
+  EXPECT_EQ(response.status(), grpc::health::v1::HealthCheckResponse::SERVING);
+}
+
+TEST_F(RpcTest, TheServerSaysWhoItIs) {
+  auto cluster = v1::ClusterService::NewStub(channel_);
+  grpc::ClientContext context;
+  v1::ServerInfo info;
+  ASSERT_TRUE(cluster->GetServerInfo(&context, {}, &info).ok());
+  EXPECT_EQ(info.epoch(), 1);
+  EXPECT_EQ(info.store_id().size(), 36U);
+  EXPECT_FALSE(info.read_only());
+  grpc::ClientContext again;
+  v1::ClusterStatus status;
+  v1::GetStatusRequest unknown;
+  unknown.set_job_queue("nowhere");
+  EXPECT_EQ(cluster->GetStatus(&again, unknown, &status).error_code(), StatusCode::NOT_FOUND);
+}
+
+TEST_F(RpcTest, AnAgentsFirstWordIsHello) {
+  auto agents = v1::AgentService::NewStub(channel_);
+  grpc::ClientContext context;
+  auto stream = agents->Session(&context);
+  v1::AgentMessage message;
+  message.mutable_heartbeat()->set_sequence(1);
+  stream->Write(message);
+  v1::ServerMessage answer;
+  EXPECT_FALSE(stream->Read(&answer));
+  EXPECT_EQ(stream->Finish().error_code(), StatusCode::INVALID_ARGUMENT);
+}
+
+// One node whose agent is this test: the job runs only in its words.
+TEST_F(RpcTest, AJobGoesThroughAnAgentsHands) {
+  auto agents = v1::AgentService::NewStub(channel_);
+  grpc::ClientContext session_context;
+  auto stream = agents->Session(&session_context);
+  v1::AgentMessage message;
+  auto& hello = *message.mutable_hello();
+  hello.set_node_name("n1");
+  hello.set_state_dir_id("dir-1");
+  hello.set_boot_id("boot-1");
+  hello.set_cpus(4);
+  hello.set_memory_mib(1024);
+  stream->Write(message);
+  v1::ServerMessage order;
+  ASSERT_TRUE(stream->Read(&order));
+  ASSERT_TRUE(order.has_welcome());
+  const std::int64_t id = submit_id();
+  ASSERT_TRUE(stream->Read(&order));
+  ASSERT_TRUE(order.has_start()) << order.DebugString();
+  EXPECT_EQ(order.start().job_id(), id);
+  EXPECT_EQ(order.start().command(0), "/bin/true");
+  const v1::Fence fence = order.start().fence();
+  std::uint64_t report_id = 0;
+  for (const auto state :
+       {v1::INSTANCE_STATE_STARTING, v1::INSTANCE_STATE_RUNNING, v1::INSTANCE_STATE_EXITED}) {
+    v1::AgentMessage said;
+    said.mutable_report()->set_report_id(++report_id);
+    auto& status = *said.mutable_report()->mutable_status();
+    *status.mutable_fence() = fence;
+    status.set_state(state);
+    if (state == v1::INSTANCE_STATE_EXITED) status.mutable_exit()->set_exit_code(0);
+    stream->Write(said);
+    do {
+      ASSERT_TRUE(stream->Read(&order));
+    } while (!order.has_ack_report());
+    EXPECT_EQ(order.ack_report().report_id(), report_id);
+  }
+  v1::Job job;
+  ASSERT_TRUE(get(id, &job).ok());
+  EXPECT_EQ(job.state(), v1::JOB_STATE_SUCCEEDED);
+  EXPECT_EQ(job.final_exit_code(), 0);
+  ASSERT_EQ(job.attempts_size(), 1);
+  EXPECT_EQ(job.attempts(0).instances(0).node_name(), "n1");
+
+  v1::UploadLogResponse uploaded;
+  grpc::ClientContext upload_context;
+  auto upload = agents->UploadLog(&upload_context, &uploaded);
+  v1::UploadLogRequest part;
+  *part.mutable_header()->mutable_fence() = fence;
+  part.mutable_header()->set_job_id(id);
+  part.mutable_header()->set_stream(v1::AGENT_LOG_STREAM_STDOUT);
+  part.set_data("hello ");
+  upload->Write(part);
+  part.clear_header();
+  part.set_data("world");
+  upload->Write(part);
+  upload->WritesDone();
+  ASSERT_TRUE(upload->Finish().ok());
+  EXPECT_EQ(uploaded.stored_bytes(), 11);
+  session_context.TryCancel();
+
+  grpc::ClientContext log_context;
+  v1::ReadLogsRequest logs;
+  logs.set_job_id(id);
+  logs.set_stream(v1::LOG_STREAM_STDOUT);
+  logs.set_follow(true);  // ends by itself: the job has ended
+  auto reader = jobs_->ReadLogs(&log_context, logs);
+  std::string text;
+  v1::LogChunk chunk;
+  while (reader->Read(&chunk)) text += chunk.data();
+  EXPECT_TRUE(reader->Finish().ok());
+  EXPECT_EQ(text, "hello world");
+}
+
+}  // namespace
+}  // namespace gpuq
