@@ -84,8 +84,9 @@ std::vector<AttemptId> Pass::quota_waits(const Ask& ask) const {
   while (n < waits.size() && right_in(ledger_, ask, View::kNow) == Right::kNone) {
     ledger_.remove(key_of(waits[n++]));
   }
+  const bool helps = right_in(ledger_, ask, View::kNow) != Right::kNone;
   ledger_.rollback(mark);
-  waits.resize(n);
+  waits.resize(helps ? n : 0);
   return waits;
 }
 

@@ -161,11 +161,14 @@ bool Pass::try_takeover(const Ask& ask) {
       add(std::move(made));
       wait_again(loser);
     }
-    if (awaited_by(taken->mine).empty() && fits_twice(ledger_, ask)) {
+    // What waited for quota alone goes on waiting for it.
+    std::vector<AttemptId> waits = awaited_by(taken->mine);
+    if (waits.empty()) waits = quota_waits(ask);
+    if (waits.empty() && may_start_on_booking(ask)) {
       start(ask, taken->mine, "P7");
     } else {
       const Right right = is_owner(ledger_, ask, View::kAfter) ? Right::kOwner : Right::kBorrower;
-      book(ask, taken->mine, {}, awaited_by(taken->mine), "P7", right);
+      book(ask, taken->mine, {}, std::move(waits), "P7", right);
     }
     return true;
   }

@@ -66,7 +66,7 @@ std::string check_uses(const State& state, const Recount& count, const Decision&
 }
 
 std::string check_start_decision(const State& state, const Decision& d) {
-  const bool on_booking = state.find_booking(d.job) != nullptr && std::string_view(d.rule) == "P7";
+  const bool on_booking = std::string_view(d.rule) == "P7";
   const Recount count(state, {{}, {d.job}});
   const Want want = want_of(state, state.job(d.job), d.unit);
   if (want.demand != d.demand) return fault_of(d, "another demand than the job's");
