@@ -29,7 +29,8 @@ struct Source {
   bool live = false;
 };
 
-class LogCall final : public QueuedStream<grpc::ServerWriteReactor<v1::LogChunk>, v1::LogChunk> {
+class LogCall final : public QueuedStream<grpc::ServerWriteReactor<v1::LogChunk>, v1::LogChunk>,
+                      public std::enable_shared_from_this<LogCall> {
  public:
   LogCall(ServiceContext& context, const v1::ReadLogsRequest& request)
       : context_(context), request_(request), offset_(request.offset()) {}
@@ -48,11 +49,11 @@ class LogCall final : public QueuedStream<grpc::ServerWriteReactor<v1::LogChunk>
   }
 
   void begin(std::shared_ptr<LogCall> self) {
-    self_ = std::move(self);
-    stream_ = context_.streams.add([me = std::weak_ptr(self_)](const Error& why) {
+    self_ = self;
+    stream_ = context_.streams.add([me = std::weak_ptr(self)](const Error& why) {
       if (const auto call = me.lock()) call->end(to_status(why), Rest::kDrop);
     });
-    context_.engine.query([me = self_](const State& state) {
+    context_.engine.query([me = std::move(self)](const State& state) {
       if (me->request_.follow()) me->subscribe();
       me->locate(state);
     });
@@ -68,7 +69,7 @@ class LogCall final : public QueuedStream<grpc::ServerWriteReactor<v1::LogChunk>
 
   void subscribe() {
     watcher_ = context_.watchers.add({{job_id()}, "", ""},
-                                     [me = std::weak_ptr(self_)](const Event&, const auto&) {
+                                     [me = weak_from_this()](const Event&, const auto&) {
                                        const auto call = me.lock();
                                        if (call == nullptr || call->gone_) return false;
                                        call->wake();
@@ -83,11 +84,11 @@ class LogCall final : public QueuedStream<grpc::ServerWriteReactor<v1::LogChunk>
   }
 
   void look_again() {
-    context_.engine.query([me = self_](const State& state) { me->locate(state); });
+    context_.engine.query([me = shared_from_this()](const State& state) { me->locate(state); });
   }
 
   void wait(std::optional<Duration> at_most) {
-    context_.executor.post([me = self_, at_most] {
+    context_.executor.post([me = shared_from_this(), at_most] {
       if (me->gone_) return;
       me->waiting_ = true;
       if (!at_most) return;
@@ -99,7 +100,8 @@ class LogCall final : public QueuedStream<grpc::ServerWriteReactor<v1::LogChunk>
   void locate(const State& state) {
     if (gone_) return;
     const Job* job = state.find_job(job_id());
-    if (job == nullptr) return context_.pool.post([me = self_] { me->locate_archived(); });
+    if (job == nullptr)
+      return context_.pool.post([me = shared_from_this()] { me->locate_archived(); });
     const auto attempts = state.attempts_of(job->id);
     const Attempt* wanted = nullptr;
     for (const Attempt* attempt : attempts) {
@@ -184,7 +186,7 @@ class LogCall final : public QueuedStream<grpc::ServerWriteReactor<v1::LogChunk>
     read.set_follow(request_.follow());
     const auto id = context_.log_hub.read(
         source.node, std::move(read),
-        [me = std::weak_ptr(self_), round = round_](const v1::AgentLogChunk& chunk) {
+        [me = weak_from_this(), round = round_](const v1::AgentLogChunk& chunk) {
           if (const auto call = me.lock()) call->chunk(round, chunk);
         });
     if (id == 0) return read_from_file(std::move(source));
@@ -213,7 +215,7 @@ class LogCall final : public QueuedStream<grpc::ServerWriteReactor<v1::LogChunk>
       context_.log_hub.cancel(cancelled);
       written();  // the queue may have emptied meanwhile
     } else if (!chunk.error().empty()) {
-      context_.pool.post([me = self_, source] { me->read_from_file(source); });
+      context_.pool.post([me = shared_from_this(), source] { me->read_from_file(source); });
     } else if (chunk.end()) {
       finished(source);
     }
@@ -235,8 +237,8 @@ class LogCall final : public QueuedStream<grpc::ServerWriteReactor<v1::LogChunk>
       paused_ = false;
       source = source_;
     }
-    context_.pool.post([me = shared(), source] {
-      if (me != nullptr && !me->gone_) me->resume(source);
+    context_.pool.post([me = shared_from_this(), source] {
+      if (!me->gone_) me->resume(source);
     });
   }
 
@@ -299,8 +301,6 @@ class LogCall final : public QueuedStream<grpc::ServerWriteReactor<v1::LogChunk>
     if (!request_.follow() || request_.attempt() > 0) return end(grpc::Status::OK, Rest::kSend);
     look_again();
   }
-
-  std::shared_ptr<LogCall> shared() { return gone_ ? nullptr : self_; }
 
   void OnDone() override {
     gone_ = true;

@@ -22,7 +22,8 @@ constexpr std::int32_t kPastPage = 1'000;
 constexpr int kMaxJobs = 1'000;
 
 class WatchCall final
-    : public QueuedStream<grpc::ServerWriteReactor<v1::WatchResponse>, v1::WatchResponse> {
+    : public QueuedStream<grpc::ServerWriteReactor<v1::WatchResponse>, v1::WatchResponse>,
+      public std::enable_shared_from_this<WatchCall> {
  public:
   explicit WatchCall(ServiceContext& context) : context_(context) {}
 
@@ -44,11 +45,11 @@ class WatchCall final
   }
 
   void begin(std::shared_ptr<WatchCall> self) {
-    self_ = std::move(self);
-    stream_ = context_.streams.add([me = std::weak_ptr(self_)](const Error& why) {
+    self_ = self;
+    stream_ = context_.streams.add([me = std::weak_ptr(self)](const Error& why) {
       if (const auto call = me.lock()) call->end(to_status(why), Rest::kDrop);
     });
-    context_.engine.query([me = self_](const State& state) { me->subscribe(state); });
+    context_.engine.query([me = std::move(self)](const State& state) { me->subscribe(state); });
   }
 
   void refuse(std::shared_ptr<WatchCall> self, const Error& error) {
@@ -69,14 +70,14 @@ class WatchCall final
     if (watcher_ == 0) {
       push_token(resume_after_);
       watcher_ = context_.watchers.add(
-          filter_, [me = std::weak_ptr(self_)](const Event& event, const auto& message) {
+          filter_, [me = weak_from_this()](const Event& event, const auto& message) {
             const auto call = me.lock();
             return call != nullptr && call->handle(event, message);
           });
     }
     catch_up_to_ = newest;
     if (resume_after_ == newest) return go_live();
-    context_.pool.post([me = self_] { me->read_past(); });
+    context_.pool.post([me = shared_from_this()] { me->read_past(); });
   }
 
   // Pool.
@@ -89,8 +90,9 @@ class WatchCall final
     }
     auto page = context_.history.events_after(resume_after_, kPastPage);
     if (!page) return end(to_status(page.error()), Rest::kDrop);
-    context_.engine.query(
-        [me = self_, past = std::move(*page)](const State& state) { me->push_past(state, past); });
+    context_.engine.query([me = shared_from_this(), past = std::move(*page)](const State& state) {
+      me->push_past(state, past);
+    });
   }
 
   // Engine's thread. The reader's pace bounds the reading: a full queue waits for written().
@@ -142,7 +144,7 @@ class WatchCall final
 
   void written() override {
     if (queued() > kPastPage) return;
-    context_.executor.post([me = self_] {
+    context_.executor.post([me = shared_from_this()] {
       if (!std::exchange(me->waiting_for_room_, false)) return;
       me->context_.pool.post([me] { me->read_past(); });
     });
