@@ -28,6 +28,9 @@ class StateView {
   [[nodiscard]] virtual std::uint64_t version() const = 0;
   /// Grows when policy or nodes change: what an empty pool could hold depends on nothing else.
   [[nodiscard]] virtual std::uint64_t topology_version() const = 0;
+  /// Grows when attempts, bookings, nodes or policy change: whether a job fits depends on nothing
+  /// else.
+  [[nodiscard]] virtual std::uint64_t holdings_version() const = 0;
 
  protected:
   StateView() = default;

@@ -1,6 +1,6 @@
 #pragma once
-// Why an ask does not start, as a typed reason with numbers, from the same tests that decide. And O4:
-// what could not start even if the pool were empty.
+// Why an ask does not start, as a typed reason with numbers, from the same tests that decide. And
+// O4: what could not start even if the pool were empty.
 #include <cstdint>
 #include <map>
 #include <utility>
@@ -11,11 +11,22 @@
 
 namespace gpuq::sched {
 
-/// O4 verdicts by (share, class); they depend on policy and nodes alone, so they are kept while
-/// StateView::topology_version() stays the same. Owned by whoever calls make_plan, one per state.
+/// A group of waiting jobs whose first one found no way to start.
+struct FailedGroup {
+  WaitKey head;
+  Reason reason;
+};
+
+/// What passes remember. O4 verdicts by (share, class); they depend on policy and nodes alone, so
+/// they are kept while StateView::topology_version() stays the same. Owned by whoever calls
+/// make_plan, one per state.
 struct PlanCache {
   std::uint64_t topology_version = 0;
   std::map<std::pair<ShareId, ClassId>, Reason> never_fits;  ///< kNone: could start some day.
+  /// Groups that failed in a pass without decisions, good while
+  /// StateView::holdings_version() stays the same.
+  std::uint64_t holdings_version = 0;
+  std::map<std::pair<ShareId, ClassId>, FailedGroup> failed;
 };
 
 /// O4 for one ask: kNone, or the MISCONFIGURATION with the bound that it exceeds.

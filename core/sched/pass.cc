@@ -60,13 +60,16 @@ void Pass::run_queue(const Queue& queue, const Environment& env) {
   settle_bookings(env.id);
   // A pass goes on until nothing more can start (O3): borrowers may pause owners of their own
   // share, and what evictions free beyond the need may serve others.
+  const bool settled = plan_.decisions.empty();
   bool acted = true;
-  while (acted) {
+  for (bool first = true; acted; first = false) {
     clear_failures();
+    if (first && settled) recall_failures();
     acted = run_owners();
     acted = run_borrowers() || acted;
   }
   explain_all();
+  remember_failures();
 }
 
 void Pass::open_share(const Share& share) {
@@ -97,6 +100,37 @@ void Pass::clear_failures() {
     share.done[0] = share.done[1] = false;
     share.paused = false;
     for (GroupCursor& group : share.groups) group.failed[0] = group.failed[1] = false;
+  }
+}
+
+// A group whose first job failed in the last pass fails again while nothing that is held, no node
+// and no policy has changed: whether a job fits depends on nothing else.
+void Pass::recall_failures() {
+  if (cache_.holdings_version != view_.holdings_version()) {
+    cache_.failed.clear();
+    cache_.holdings_version = view_.holdings_version();
+  }
+  for (ShareCursor& share : shares_) {
+    for (GroupCursor& group : share.groups) {
+      if (group.group == nullptr || group.never) continue;
+      const auto found = cache_.failed.find({share.share->id, group.cls});
+      if (found == cache_.failed.end() || found->second.head != group.head()) continue;
+      group.failed[0] = group.failed[1] = true;
+      group.recalled = &found->second.reason;
+    }
+  }
+}
+
+// Only what a pass without decisions found out holds for the next one.
+void Pass::remember_failures() {
+  if (!plan_.decisions.empty()) return;
+  for (const ShareCursor& share : shares_) {
+    for (const GroupCursor& group : share.groups) {
+      if (group.group == nullptr || group.never || group.recalled != nullptr) continue;
+      const sched::FailedGroup failed{
+          group.head(), why_waiting(view_, leading_ask(view_, view_.job(group.head().id)))};
+      cache_.failed[{share.share->id, group.cls}] = failed;
+    }
   }
 }
 
@@ -133,34 +167,27 @@ std::vector<GroupCursor*> Pass::in_order(ShareCursor& cursor, Phase phase) const
 }
 
 // O2 (A): lowest held/cap first, bookings in full; ties by the head's created_at, then name.
-ShareCursor* Pass::neediest_share() {
-  struct Key {
-    Amount held;
-    Amount cap;
-    Time created;
-  };
-  ShareCursor* best = nullptr;
-  Key best_key{};
+std::vector<ShareCursor*> Pass::shares_by_need() {
+  std::vector<ShareCursor*> order;
   for (ShareCursor& cursor : shares_) {
     if (cursor.done[0] || cursor.paused) continue;
-    if (in_order(cursor, Phase::kOwners).empty()) continue;
+    const std::vector<GroupCursor*> groups = in_order(cursor, Phase::kOwners);
+    if (groups.empty()) continue;
     const WaitKey* head = head_of(cursor);
-    if (head == nullptr) head = &in_order(cursor, Phase::kOwners).front()->head();
+    if (head == nullptr) head = &groups.front()->head();
     const Ask ask = leading_ask(view_, view_.job(head->id));
-    const Key key{ledger_.held(cursor.share->id, ask.unit->id, View::kAfter),
-                  ledger_.cap(cursor.share->id, ask.unit->id), head->created_at};
-    const auto before = [&] {
-      if (ratio_less(key.held, key.cap, best_key.held, best_key.cap)) return true;
-      if (ratio_less(best_key.held, best_key.cap, key.held, key.cap)) return false;
-      return std::tie(key.created, cursor.share->def.name) <
-             std::tie(best_key.created, best->share->def.name);
-    };
-    if (best == nullptr || before()) {
-      best = &cursor;
-      best_key = key;
-    }
+    cursor.held = ledger_.held(cursor.share->id, ask.unit->id, View::kAfter);
+    cursor.cap = ledger_.cap(cursor.share->id, ask.unit->id);
+    cursor.head_created = head->created_at;
+    order.push_back(&cursor);
   }
-  return best;
+  std::sort(order.begin(), order.end(), [](const ShareCursor* a, const ShareCursor* b) {
+    if (ratio_less(a->held, a->cap, b->held, b->cap)) return true;
+    if (ratio_less(b->held, b->cap, a->held, a->cap)) return false;
+    return std::tie(a->head_created, a->share->def.name) <
+           std::tie(b->head_created, b->share->def.name);
+  });
+  return order;
 }
 
 // The first job of the share, in O1 order, that can act in this phase does.
@@ -187,10 +214,15 @@ bool Pass::act_in_share(ShareCursor& cursor, Phase phase) {
 
 bool Pass::run_owners() {
   bool acted = false;
-  while (ShareCursor* cursor = neediest_share()) {
-    acted = act_in_share(*cursor, Phase::kOwners) || acted;
+  for (;;) {
+    bool changed = false;
+    for (ShareCursor* cursor : shares_by_need()) {
+      changed = act_in_share(*cursor, Phase::kOwners);
+      if (changed) break;  // The ranks are others now.
+    }
+    if (!changed) return acted;
+    acted = true;
   }
-  return acted;
 }
 
 // O2 (B), FIFO: over all borrowing shares, the one whose first job that can act is the oldest.
@@ -250,7 +282,9 @@ void Pass::explain_all() {
     for (const GroupCursor* group : groups) {
       const Job& job = view_.job(group->head().id);
       Reason reason = why_never_cached(view_, job, cache_);
-      if (reason.code == ReasonCode::kNone) reason = why_waits(job);
+      if (reason.code == ReasonCode::kNone) {
+        reason = group->recalled != nullptr ? *group->recalled : why_waits(job);
+      }
       if (is_quota_or_placement(reason.code)) {
         const auto [it, first] = seen.try_emplace(reason.code, job.id);
         if (!first) {

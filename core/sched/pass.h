@@ -1,6 +1,6 @@
 #pragma once
-// Pass: one run of the planner. Holds the decisions so far and the scratch ledger with their effects,
-// so that every test sees what was decided before. Lives on make_plan's stack.
+// Pass: one run of the planner. Holds the decisions so far and the scratch ledger with their
+// effects, so that every test sees what was decided before. Lives on make_plan's stack.
 #include <deque>
 #include <map>
 #include <optional>
@@ -24,8 +24,9 @@ struct GroupCursor {
   std::set<WaitKey>::const_iterator next;
   WaitKey single;
   bool used_up = false;
-  bool never = false;      ///< O4
-  bool failed[2] = {false, false};  ///< By phase; the rest of the group would fail too (O7).
+  bool never = false;                ///< O4
+  bool failed[2] = {false, false};   ///< By phase; the rest of the group would fail too (O7).
+  const Reason* recalled = nullptr;  ///< It failed in the last pass and nothing has changed since.
   [[nodiscard]] const WaitKey& head() const { return group != nullptr ? *next : single; }
 };
 
@@ -34,6 +35,10 @@ struct ShareCursor {
   std::deque<GroupCursor> groups;  ///< Grows while others of it are looked at (P7).
   bool done[2] = {false, false};
   bool paused = false;  ///< O2: an earlier job could start now by borrowing.
+  // O2's rank in phase A, taken anew after every act.
+  Amount held;
+  Amount cap;
+  Time head_created{};
 };
 
 enum class Phase : std::uint8_t { kOwners = 0, kBorrowers = 1 };
@@ -57,7 +62,9 @@ class Pass {
   void open_share(const Share& share);
   bool run_owners();
   bool run_borrowers();
-  [[nodiscard]] ShareCursor* neediest_share();
+  [[nodiscard]] std::vector<ShareCursor*> shares_by_need();
+  void recall_failures();
+  void remember_failures();
   [[nodiscard]] const WaitKey* first_borrower(ShareCursor& cursor);
   bool act_in_share(ShareCursor& cursor, Phase phase);
   [[nodiscard]] std::vector<GroupCursor*> in_order(ShareCursor& cursor, Phase phase) const;
@@ -99,10 +106,10 @@ class Pass {
   std::vector<bool> taken_back_;  ///< By decision index: O8.
   EnvId env_;
   std::vector<ShareCursor> shares_;
-  std::map<HoldingKey, std::size_t> fresh_;  ///< Starts of this pass: holding -> decision index.
+  std::map<HoldingKey, std::size_t> fresh_;   ///< Starts of this pass: holding -> decision index.
   std::map<HoldingKey, Holding> on_booking_;  ///< Of these, on which booking.
-  std::set<JobId> acted_;                    ///< Started or booked in this pass.
-  std::set<JobId> barred_;                   ///< Taken back: not again in this pass.
+  std::set<JobId> acted_;                     ///< Started or booked in this pass.
+  std::set<JobId> barred_;                    ///< Taken back: not again in this pass.
   bool retry_ = false;  ///< A start was taken back: the job that wanted its place tries again.
 };
 

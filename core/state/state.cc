@@ -66,6 +66,7 @@ void State::put(const PutJob& change) {
 
 // A changed priority changes the job's place in P4's order.
 void State::refresh_holdings(const Job& job) {
+  ++holdings_version_;
   if (const Holding* held = ledger_.find(key_of(job.attempt)); job.attempt.valid() && held) {
     ledger_.remove(key_of(job.attempt));
     ledger_.add(holding_of(attempts_.at(job.attempt)));
@@ -79,6 +80,7 @@ void State::refresh_holdings(const Job& job) {
 void State::put(const PutSpec& change) { touched_.specs.push_back(change); }
 
 void State::put(const PutAttempt& change) {
+  ++holdings_version_;
   const Attempt& attempt = change.record;
   if (ledger_.find(key_of(attempt.id)) != nullptr) ledger_.remove(key_of(attempt.id));
   if (!attempts_.contains(attempt.id)) job_attempts_[attempt.job].push_back(attempt.id);
@@ -92,6 +94,7 @@ void State::put(const PutAttempt& change) {
 }
 
 void State::put(const PutBooking& change) {
+  ++holdings_version_;
   const Booking& booking = change.record;
   const Job& job = jobs_.at(booking.job);
   unindex_job(job);
@@ -103,6 +106,7 @@ void State::put(const PutBooking& change) {
 }
 
 void State::put(const DropBooking& change) {
+  ++holdings_version_;
   const auto it = bookings_.find(change.job);
   GPUQ_CHECK(it != bookings_.end());
   const Job& job = jobs_.at(change.job);
@@ -148,8 +152,8 @@ void State::put(const PutNode& change) {
 }
 
 void State::put(const DropNode& change) {
-  const auto it = std::find_if(nodes_.begin(), nodes_.end(),
-                               [&](const Node& n) { return n.id == change.id; });
+  const auto it =
+      std::find_if(nodes_.begin(), nodes_.end(), [&](const Node& n) { return n.id == change.id; });
   GPUQ_CHECK(it != nodes_.end());
   node_names_.erase(it->name);
   nodes_.erase(it);
@@ -249,6 +253,7 @@ Holding State::holding_of(const Booking& booking) const {
 }
 
 void State::rebuild_ledger() {
+  ++holdings_version_;
   ++topology_version_;
   ledger_.reset(policy_, nodes_);
   for (const AttemptId id : live_attempts_) ledger_.add(holding_of(attempts_.at(id)));
@@ -283,9 +288,7 @@ const WaitingShare& State::waiting(ShareId share) const {
 const Job* State::find_job(JobId id) const { return find_in(jobs_, id); }
 const Attempt* State::find_attempt(AttemptId id) const { return find_in(attempts_, id); }
 const Booking* State::find_booking(JobId id) const { return find_in(bookings_, id); }
-const TokenRecord* State::find_token(const std::string& key) const {
-  return find_in(tokens_, key);
-}
+const TokenRecord* State::find_token(const std::string& key) const { return find_in(tokens_, key); }
 
 const Node* State::find_node(const std::string& name) const {
   const NodeId* id = find_in(node_names_, name);

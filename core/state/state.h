@@ -59,6 +59,7 @@ class State final : public StateView {
   [[nodiscard]] Ledger& scratch() const override { return ledger_; }
   [[nodiscard]] std::uint64_t version() const override { return version_; }
   [[nodiscard]] std::uint64_t topology_version() const override { return topology_version_; }
+  [[nodiscard]] std::uint64_t holdings_version() const override { return holdings_version_; }
 
   [[nodiscard]] const Job* find_job(JobId id) const;
   [[nodiscard]] const Attempt* find_attempt(AttemptId id) const;
@@ -153,6 +154,7 @@ class State final : public StateView {
   mutable Ledger ledger_;  ///< Scratch for passes: they restore it exactly (docs/decisions/0003).
   std::uint64_t version_ = 1;
   std::uint64_t topology_version_ = 1;
+  std::uint64_t holdings_version_ = 1;
   Touched touched_;
 };
 
