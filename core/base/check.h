@@ -1,6 +1,7 @@
 #pragma once
-// Invariant checks that stay on in release builds: a broken invariant aborts, and restart is a tested path.
-// Use for programming errors only; a user's mistake is an Error, a fault of the environment is handled.
+// Invariant checks that stay on in release builds: a broken invariant aborts, and restart is a
+// tested path. Use for programming errors only; a user's mistake is an Error, a fault of the
+// environment is handled.
 #include <string_view>
 
 namespace gpuq {

@@ -40,7 +40,7 @@ template <typename T = void>
 class [[nodiscard]] Result {
  public:
   using Value = T;
-  Result(T value) : data_(std::in_place_index<0>, std::move(value)) {}  // NOLINT: implicit
+  Result(T value) : data_(std::in_place_index<0>, std::move(value)) {}      // NOLINT: implicit
   Result(Error error) : data_(std::in_place_index<1>, std::move(error)) {}  // NOLINT: implicit
 
   [[nodiscard]] bool has_value() const { return data_.index() == 0; }

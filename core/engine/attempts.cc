@@ -51,9 +51,8 @@ void send_forgets(Transaction& tx, const Attempt& attempt) {
   for (std::size_t i = 0; i < attempt.instances.size(); ++i) {
     const NodeId node = attempt.instances[i].use.node;
     const auto instance = static_cast<std::int32_t>(i);
-    tx.effect([fence, node, instance](AgentGateway& gateway) {
-      gateway.forget(fence, node, instance);
-    });
+    tx.effect(
+        [fence, node, instance](AgentGateway& gateway) { gateway.forget(fence, node, instance); });
   }
 }
 
@@ -109,8 +108,8 @@ void free_bookings(const State& state, AttemptId ended, std::vector<Change>& cha
 bool wants_retry(const JobClass& cls, const AttemptEnd& end) {
   const std::string code = std::to_string(end.exit_code);
   for (const ExitRule& rule : cls.exit_rules) {
-    const bool reason = rule.on_status_reason.empty() ||
-                        glob_match(rule.on_status_reason, end.reason);
+    const bool reason =
+        rule.on_status_reason.empty() || glob_match(rule.on_status_reason, end.reason);
     const bool exit = rule.on_exit_code.empty() || glob_match(rule.on_exit_code, code);
     if (reason && exit) return rule.action == RetryAction::kRetry;
   }

@@ -1,6 +1,7 @@
 #pragma once
-// Commands: what callers, agents and timers ask of the engine. Converted from the wire by server/rpc
-// or made by the simulator; validated against the state by the engine, one by one. Values.
+// Commands: what callers, agents and timers ask of the engine. Converted from the wire by
+// server/rpc or made by the simulator; validated against the state by the engine, one by one.
+// Values.
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -20,8 +21,8 @@ struct JobRequest {
   std::string queue;          ///< "" = the only queue, else an error.
   std::string share;          ///< "" = the queue's only share, else an error.
   std::int32_t priority = 0;  ///< 0..9999
-  /// Unit names with counts in order of preference; "" with a count = the queue's GPU units in policy
-  /// order (`gpus` shortcut). Empty list = one `cpu` unit.
+  /// Unit names with counts in order of preference; "" with a count = the queue's GPU units in
+  /// policy order (`gpus` shortcut). Empty list = one `cpu` unit.
   std::vector<std::pair<std::string, Amount>> units;
   std::int32_t instances = 1;
   std::int32_t cpus = 0;
@@ -37,10 +38,10 @@ struct JobRequest {
 };
 
 struct SubmitCommand {
-  std::string user;                ///< The authenticated caller.
-  std::vector<JobRequest> jobs;    ///< All or nothing.
-  std::string client_token;        ///< "" = none.
-  std::uint64_t body_hash = 0;     ///< Of the whole request; compared when the token repeats.
+  std::string user;              ///< The authenticated caller.
+  std::vector<JobRequest> jobs;  ///< All or nothing.
+  std::string client_token;      ///< "" = none.
+  std::uint64_t body_hash = 0;   ///< Of the whole request; compared when the token repeats.
 };
 struct UpdateJobCommand {
   JobId job;
@@ -57,8 +58,8 @@ struct ApplyPolicyCommand {
   bool dry_run = false;
   bool prune = false;
   bool partial = false;
-  /// Names to delete, only with `partial`: kind ("queue", "share", "environment", "policy", "unit"),
-  /// name ("queue/share" for shares).
+  /// Names to delete, only with `partial`: kind ("queue", "share", "environment", "policy",
+  /// "unit"), name ("queue/share" for shares).
   std::vector<std::pair<std::string, std::string>> deletions;
   /// With `partial`: refuse to replace (create) or refuse to create (update); both false = upsert.
   bool must_not_exist = false;
@@ -100,10 +101,9 @@ struct ReportCommand {
 /// Time passed: graces run out, tokens expire, ended jobs are archived, the pass's wakeup comes.
 struct TickCommand {};
 
-using CommandBody =
-    std::variant<SubmitCommand, UpdateJobCommand, CancelCommand, ApplyPolicyCommand,
-                 SetNodeAdminCommand, RegisterNodeCommand, NodeLinkCommand, ReportCommand,
-                 TickCommand>;
+using CommandBody = std::variant<SubmitCommand, UpdateJobCommand, CancelCommand, ApplyPolicyCommand,
+                                 SetNodeAdminCommand, RegisterNodeCommand, NodeLinkCommand,
+                                 ReportCommand, TickCommand>;
 
 struct Command {
   std::string actor;  ///< Stored with the events.
@@ -112,8 +112,8 @@ struct Command {
 
 /// What a command answers, after its batch is committed.
 struct Reply {
-  std::vector<JobId> jobs;      ///< Submit: in request order.
-  bool repeated_token = false;  ///< Submit: nothing new, the first answer again.
+  std::vector<JobId> jobs;           ///< Submit: in request order.
+  bool repeated_token = false;       ///< Submit: nothing new, the first answer again.
   std::vector<std::string> changes;  ///< ApplyPolicy: one line each, also on a dry run.
   std::vector<PolicyIssue> issues;   ///< ApplyPolicy: errors (then nothing changed) and warnings.
   NodeId node;                       ///< RegisterNode.

@@ -19,9 +19,8 @@ std::string numbers_text(const State& state, const Decision& d) {
   const Unit* unit = state.policy().unit(d.unit);
   return fmt::format("rule {}: {} {}, share holds {} of cap {}, free {}, reserved {}, lendable {}",
                      d.rule, to_string(d.demand), unit == nullptr ? "?" : unit->def.name,
-                     to_string(d.numbers.held), to_string(d.numbers.cap),
-                     to_string(d.numbers.free), to_string(d.numbers.reserved),
-                     to_string(d.numbers.lendable));
+                     to_string(d.numbers.held), to_string(d.numbers.cap), to_string(d.numbers.free),
+                     to_string(d.numbers.reserved), to_string(d.numbers.lendable));
 }
 
 void add_records(const State& state, JobId beneficiary, std::vector<Change>& changes,
@@ -145,8 +144,7 @@ void shrink_booking(Transaction& tx, const Decision& d) {
                              d.handed_to.value, to_string(d.demand));
   event.changes.emplace_back(PutBooking{std::move(booking)});
   add_records(state, d.job, event.changes, [&](Preemption& record) {
-    const bool kept =
-        std::find(d.awaits.begin(), d.awaits.end(), record.attempt) != d.awaits.end();
+    const bool kept = std::find(d.awaits.begin(), d.awaits.end(), record.attempt) != d.awaits.end();
     if (kept) return false;
     record.beneficiary = d.handed_to;
     ++record.handed;
@@ -159,10 +157,14 @@ void shrink_booking(Transaction& tx, const Decision& d) {
 
 void carry_out(Transaction& tx, const Decision& decision) {
   switch (decision.kind) {
-    case DecisionKind::kStart: return start(tx, decision);
-    case DecisionKind::kBook: return book(tx, decision);
-    case DecisionKind::kVoidBooking: return void_booking(tx, decision);
-    case DecisionKind::kShrinkBooking: return shrink_booking(tx, decision);
+    case DecisionKind::kStart:
+      return start(tx, decision);
+    case DecisionKind::kBook:
+      return book(tx, decision);
+    case DecisionKind::kVoidBooking:
+      return void_booking(tx, decision);
+    case DecisionKind::kShrinkBooking:
+      return shrink_booking(tx, decision);
   }
 }
 

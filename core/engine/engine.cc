@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <atomic>
 #include <algorithm>
+#include <atomic>
 #include <optional>
 #include <utility>
 
@@ -139,9 +139,9 @@ void Engine::Impl::post(Command command, ReplyFn reply) {
     if (stopping_) {
       refusal = unavailable("the server is stopping: try again in a moment");
     } else if (queue_.size() >= config_.max_queued_commands) {
-      refusal = Error{ErrorCode::kResourceExhausted,
-                      fmt::format("{} commands wait already: try again in a moment",
-                                  queue_.size())};
+      refusal =
+          Error{ErrorCode::kResourceExhausted,
+                fmt::format("{} commands wait already: try again in a moment", queue_.size())};
     } else {
       queue_.push_back({std::move(command), std::move(reply)});
     }
@@ -233,9 +233,9 @@ bool Engine::Impl::run_commands() {
   answers.reserve(batch.size());
   for (Queued& queued : batch) {
     ++stats_.commands;
-    Result<Reply> result = std::visit(
-        [&](const auto& body) { return handle(tx, queued.command.actor, body); },
-        queued.command.body);
+    Result<Reply> result =
+        std::visit([&](const auto& body) { return handle(tx, queued.command.actor, body); },
+                   queued.command.body);
     answers.push_back({std::move(queued.reply), std::move(result)});
   }
   if (!tx.events().empty()) {
@@ -320,11 +320,10 @@ void Engine::Impl::failed(const Error& error, std::vector<Answer> answers) {
   read_only_ = true;
   plan_ = {};
   next_decision_ = 0;
-  const ErrorCode code = error.code == ErrorCode::kResourceExhausted
-                             ? ErrorCode::kResourceExhausted
-                             : ErrorCode::kUnavailable;
-  const Error refusal{code, fmt::format("nothing was changed, the store refused: {}",
-                                        error.message)};
+  const ErrorCode code = error.code == ErrorCode::kResourceExhausted ? ErrorCode::kResourceExhausted
+                                                                     : ErrorCode::kUnavailable;
+  const Error refusal{code,
+                      fmt::format("nothing was changed, the store refused: {}", error.message)};
   reload();
   if (error.code == ErrorCode::kAborted) {
     fatal_ = Error{ErrorCode::kUnavailable,
@@ -360,6 +359,7 @@ void Engine::Impl::probe_later() {
                         if (!result || lost_state_) return probe_later();
                         read_only_ = false;
                         pass_needed_ = true;
+                        schedule_all_ticks();
                         schedule_pump();
                       });
                     });
@@ -378,7 +378,10 @@ void Engine::Impl::schedule_tick(Time when) {
 void Engine::Impl::tick() {
   {
     const std::lock_guard lock(mutex_);
-    queue_.push_back({Command{"", TickCommand{}}, [this](Result<Reply>) { schedule_all_ticks(); }});
+    queue_.push_back({Command{"", TickCommand{}}, [this](Result<Reply> done) {
+                        if (done)
+                          schedule_all_ticks();  // Refused while read-only: the resumption does it.
+                      }});
   }
   schedule_pump();
 }
@@ -418,8 +421,7 @@ void Engine::Impl::finish_drain() {
 
 Engine::Engine(Store& store, AgentGateway& gateway, Observer& observer, Executor& executor,
                const Clock& clock, EngineConfig config)
-    : impl_(std::make_unique<Impl>(store, gateway, observer, executor, clock,
-                                   std::move(config))) {}
+    : impl_(std::make_unique<Impl>(store, gateway, observer, executor, clock, std::move(config))) {}
 Engine::~Engine() = default;
 
 Result<void> Engine::start() { return impl_->start(); }

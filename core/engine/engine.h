@@ -1,9 +1,10 @@
 #pragma once
 // Engine: the one place where things happen. Commands of a drained batch are validated, turned into
-// events, applied to the state, committed in one transaction, and only then shown and acted on; then a
-// pass plans, and its decisions go the same way. The daemon, `gpuq simulate` and the tests run this
-// class over different ports. Owner: the program's wiring. Thread: the executor's, for everything but
-// post(). While a commit is in flight the state is ahead of the store; queries wait for it.
+// events, applied to the state, committed in one transaction, and only then shown and acted on;
+// then a pass plans, and its decisions go the same way. The daemon, `gpuq simulate` and the tests
+// run this class over different ports. Owner: the program's wiring. Thread: the executor's, for
+// everything but post(). While a commit is in flight the state is ahead of the store; queries wait
+// for it.
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -25,9 +26,9 @@ struct EngineConfig {
   std::size_t max_batch_decisions = 1'000;    ///< Decisions in one transaction.
   Duration unconfirmed_stop_margin{60'000};   ///< P9: grace plus this, then LOST (stuck).
   Duration token_lifetime{std::chrono::hours(24)};
-  std::size_t keep_ended_jobs = 10'000;       ///< In memory; older ones move to the archive.
-  Duration default_grace = kDefaultGrace;     ///< P9, where neither job nor share sets one.
-  Duration probe_interval{1'000};             ///< While read-only.
+  std::size_t keep_ended_jobs = 10'000;    ///< In memory; older ones move to the archive.
+  Duration default_grace = kDefaultGrace;  ///< P9, where neither job nor share sets one.
+  Duration probe_interval{1'000};          ///< While read-only.
   /// Wall clock minus core time at start, ms; only for Event::wall_ms.
   std::int64_t wall_offset_ms = 0;
   bool check_invariants = false;  ///< sanity_check() and the invariants after every event.
@@ -52,9 +53,9 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  /// Loads, checks, raises the epoch and readies the first pass. Live attempts stay live: their nodes
-  /// start as UNREACHABLE until their agents register. kDataLoss when what is stored contradicts
-  /// itself.
+  /// Loads, checks, raises the epoch and readies the first pass. Live attempts stay live: their
+  /// nodes start as UNREACHABLE until their agents register. kDataLoss when what is stored
+  /// contradicts itself.
   Result<void> start();
 
   /// Queues `command`; `reply` is called on the engine's thread after its commit (or refusal).
@@ -62,8 +63,8 @@ class Engine {
   /// read-only or stopping, through `reply` on the engine's thread.
   void post(Command command, ReplyFn reply);
 
-  /// Runs `query` on the engine's thread as soon as no commit is in flight, so that it sees committed
-  /// state only. Thread-safe. The reference is valid during the call only.
+  /// Runs `query` on the engine's thread as soon as no commit is in flight, so that it sees
+  /// committed state only. Thread-safe. The reference is valid during the call only.
   void query(std::function<void(const State&)> query);
 
   /// Stops taking commands; `done` runs when everything queued is committed and answered.
@@ -75,7 +76,8 @@ class Engine {
   [[nodiscard]] const StoreIdentity& identity() const;
   /// Nothing queued, in flight or left to plan: the simulator moves time on. Engine's thread.
   [[nodiscard]] bool idle() const;
-  /// The state as it is, also while a commit is in flight. For the simulator's checks. Engine's thread.
+  /// The state as it is, also while a commit is in flight. For the simulator's checks. Engine's
+  /// thread.
   [[nodiscard]] const State& state() const;
 
  private:

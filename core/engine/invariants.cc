@@ -13,8 +13,7 @@ void check_start(const State& state, const Decision& d) {
     GPUQ_CHECK_MSG(false, fmt::format("start of job {}: {}", d.job.value, what));
   };
   const Booking* booking = state.find_booking(d.job);
-  const auto instances = static_cast<std::size_t>(
-      state.job_class(state.job(d.job).cls).instances);
+  const auto instances = static_cast<std::size_t>(state.job_class(state.job(d.job).cls).instances);
   if (d.uses.size() != instances) fail("a part of a gang (invariant 2)");
   for (const InstanceUse& use : d.uses) {
     const Node& node = state.node(use.node);

@@ -1,6 +1,6 @@
 #pragma once
-// The invariants of docs/SCHEDULING.md that need a moment, not only a state: checked by tests and the
-// simulator at every start. Aborts on a breach.
+// The invariants of docs/SCHEDULING.md that need a moment, not only a state: checked by tests and
+// the simulator at every start. Aborts on a breach.
 #include "core/model/plan.h"
 #include "core/state/state.h"
 

@@ -24,8 +24,8 @@ void end_attempt_as(Transaction& tx, const std::string& actor, Attempt attempt,
 void stop_attempt_as(Transaction& tx, const std::string& actor, Attempt attempt, StopCause cause,
                      Duration grace, const std::string& reason, std::vector<Change> extra);
 
-/// The instances of a live attempt on `node` are gone with it: the attempt is LOST at once, or, while
-/// members of its gang run elsewhere, when these have been stopped (N3, P10).
+/// The instances of a live attempt on `node` are gone with it: the attempt is LOST at once, or,
+/// while members of its gang run elsewhere, when these have been stopped (N3, P10).
 void lose_instances(Transaction& tx, const std::string& actor, AttemptId attempt, NodeId node,
                     const std::string& reason);
 

@@ -66,13 +66,13 @@ Result<void> check_registration(const State& state, const RegisterNodeCommand& c
   if (command.highest_store_id == own.store_id && command.highest_epoch_seen > own.epoch) {
     return Error{ErrorCode::kFailedPrecondition,
                  fmt::format("node {} has seen epoch {} of this store, which is at {}: an older "
-                             "copy of the database was restored", quote(command.node.name),
-                             command.highest_epoch_seen, own.epoch)};
+                             "copy of the database was restored",
+                             quote(command.node.name), command.highest_epoch_seen, own.epoch)};
   }
   if (!is_object_name(command.node.name)) {
-    return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("node name {} is not 1 to 128 of [A-Za-z0-9._-]",
-                             quote(command.node.name))};
+    return Error{
+        ErrorCode::kInvalidArgument,
+        fmt::format("node name {} is not 1 to 128 of [A-Za-z0-9._-]", quote(command.node.name))};
   }
   std::set<std::string> uuids;
   for (const Device& device : command.node.devices) {
@@ -85,8 +85,8 @@ Result<void> check_registration(const State& state, const RegisterNodeCommand& c
   return {};
 }
 
-// What the server thinks runs there but the agent does not know of: sent again while it can not have
-// begun, lost otherwise.
+// What the server thinks runs there but the agent does not know of: sent again while it can not
+// have begun, lost otherwise.
 void settle_unreported(Transaction& tx, const std::string& actor, NodeId node,
                        const std::set<std::pair<AttemptId, std::int32_t>>& reported,
                        bool same_state_dir) {
@@ -108,7 +108,8 @@ void settle_unreported(Transaction& tx, const std::string& actor, NodeId node,
     }
   }
   for (const AttemptId id : lost) {
-    lose_instances(tx, actor, id, node, "Lost: the node's agent does not know the attempt any more");
+    lose_instances(tx, actor, id, node,
+                   "Lost: the node's agent does not know the attempt any more");
   }
 }
 
@@ -122,9 +123,9 @@ void resend_orders(Transaction& tx, AttemptId id, std::int32_t instance) {
     tx.effect([order](AgentGateway& gateway) { gateway.stop(order); });
     return;
   }
-  const bool all_prepared = std::all_of(
-      attempt->instances.begin(), attempt->instances.end(),
-      [](const AttemptInstance& i) { return i.state >= InstanceState::kPrepared; });
+  const bool all_prepared =
+      std::all_of(attempt->instances.begin(), attempt->instances.end(),
+                  [](const AttemptInstance& i) { return i.state >= InstanceState::kPrepared; });
   if (at.state == InstanceState::kPrepared && all_prepared) {
     const Fence fence = tx.fence(id);
     tx.effect([fence, node = at.use.node, instance](AgentGateway& gateway) {
@@ -166,8 +167,7 @@ Result<Reply> handle(Transaction& tx, const std::string& actor,
   State& state = tx.state();
   if (auto checked = check_registration(state, command); !checked) return checked.error();
   const Node* known = state.find_node(command.node.name);
-  const NodeId id =
-      known != nullptr ? known->id : NodeId(state.mutable_counters().next_node++);
+  const NodeId id = known != nullptr ? known->id : NodeId(state.mutable_counters().next_node++);
   const bool same_state_dir = known != nullptr && known->state_dir_id == command.node.state_dir_id;
   Node node = merged_node(state, command, known, id);
   Event event = tx.event(EventType::kNodeRegistered, actor);
@@ -180,8 +180,8 @@ Result<Reply> handle(Transaction& tx, const std::string& actor,
     if (tables != state.policy()) event.changes.emplace_back(PutPolicy{std::move(tables)});
   }
   node.env = environment_for(state.policy(), node);
-  event.detail = fmt::format("node {}: {} devices, {} CPUs", node.name, node.devices.size(),
-                             node.cpus);
+  event.detail =
+      fmt::format("node {}: {} devices, {} CPUs", node.name, node.devices.size(), node.cpus);
   if (known == nullptr || *known != node || !event.changes.empty()) {
     event.changes.emplace_back(PutNode{node});
     tx.emit(std::move(event));
@@ -261,8 +261,7 @@ void lose_instances(Transaction& tx, const std::string& actor, AttemptId id, Nod
     others = others || instance.state != InstanceState::kExited;
   }
   if (!others) {
-    end_attempt_as(tx, actor, std::move(attempt),
-                   {AttemptOutcome::kLost, -1, true, reason});
+    end_attempt_as(tx, actor, std::move(attempt), {AttemptOutcome::kLost, -1, true, reason});
     return;
   }
   const Duration grace = grace_of(tx, tx.state().job(attempt.job));

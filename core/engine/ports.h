@@ -1,6 +1,7 @@
 #pragma once
 // The ports through which the engine meets the world: Store, AgentGateway, Observer. The daemon and
-// the simulator implement them; the engine is the same. All callbacks arrive on the engine's thread.
+// the simulator implement them; the engine is the same. All callbacks arrive on the engine's
+// thread.
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -44,7 +45,7 @@ struct StartOrder {
   std::int32_t instance = 0;
   Job job;
   JobClass cls;
-  Attempt attempt;         ///< With all instances: gangs need the master's node.
+  Attempt attempt;          ///< With all instances: gangs need the master's node.
   Duration grace{0};        ///< Resolved (P9), for stops that the agent decides itself.
   bool run_at_once = true;  ///< False: stop at the barrier until Go.
 };

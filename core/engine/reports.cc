@@ -22,9 +22,8 @@ void open_barrier(Transaction& tx, const Attempt& attempt) {
     if (attempt.instances[i].state != InstanceState::kPrepared) continue;
     const NodeId node = attempt.instances[i].use.node;
     const auto instance = static_cast<std::int32_t>(i);
-    tx.effect([fence, node, instance](AgentGateway& gateway) {
-      gateway.go(fence, node, instance);
-    });
+    tx.effect(
+        [fence, node, instance](AgentGateway& gateway) { gateway.go(fence, node, instance); });
   }
 }
 
@@ -85,8 +84,8 @@ AttemptEnd judge(const State& state, const Attempt& attempt) {
     return end;
   }
   const JobClass& cls = state.job_class(state.job(attempt.job).cls);
-  const bool polite = all_zero && attempt.stop == StopCause::kPreempted &&
-                      cls.exit_zero_after_stop_succeeds;
+  const bool polite =
+      all_zero && attempt.stop == StopCause::kPreempted && cls.exit_zero_after_stop_succeeds;
   if ((all_zero && !signalled) || polite) {
     end.outcome = AttemptOutcome::kSucceeded;
     end.reason.clear();
@@ -142,7 +141,8 @@ void exited(Transaction& tx, const std::string& actor, Attempt attempt,
     attempt.status_reason =
         report.status_reason.empty() ? exit_text(instance.exit_code) : report.status_reason;
     if (attempt.instances.size() > 1) {
-      attempt.status_reason = fmt::format("instance {}: {}", report.instance, attempt.status_reason);
+      attempt.status_reason =
+          fmt::format("instance {}: {}", report.instance, attempt.status_reason);
     }
   } else if (bad && attempt.exit_code < 0) {
     attempt.exit_code = instance.exit_code;
@@ -196,8 +196,7 @@ void apply_report(Transaction& tx, const std::string& actor, const ReportedInsta
 Result<Reply> handle(Transaction& tx, const std::string& actor, const ReportCommand& command) {
   const Node* node = tx.state().find_node(command.node);
   if (node == nullptr) {
-    return Error{ErrorCode::kNotFound,
-                 fmt::format("node '{}' is not registered", command.node)};
+    return Error{ErrorCode::kNotFound, fmt::format("node '{}' is not registered", command.node)};
   }
   const ReportedInstance& report = command.report;
   if (is_ours(tx.state(), node->id, report)) {

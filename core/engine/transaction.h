@@ -47,7 +47,8 @@ class Transaction {
   std::vector<Time> wakeups_;
 };
 
-// The handlers, one source file a subject. Each validates first and changes nothing when it refuses.
+// The handlers, one source file a subject. Each validates first and changes nothing when it
+// refuses.
 Result<Reply> handle(Transaction& tx, const std::string& actor, const SubmitCommand& command);
 Result<Reply> handle(Transaction& tx, const std::string& actor, const UpdateJobCommand& command);
 Result<Reply> handle(Transaction& tx, const std::string& actor, const CancelCommand& command);
@@ -74,8 +75,9 @@ struct AttemptEnd {
   std::string reason;
 };
 
-/// Starts to stop a live attempt: SIGTERM now, SIGKILL after `grace` (P9). Emits kAttemptStopping with
-/// `extra` changes. A stop under way keeps its start; its cause changes only to a user's termination.
+/// Starts to stop a live attempt: SIGTERM now, SIGKILL after `grace` (P9). Emits kAttemptStopping
+/// with `extra` changes. A stop under way keeps its start; its cause changes only to a user's
+/// termination.
 void stop_attempt(Transaction& tx, const std::string& actor, AttemptId id, StopCause cause,
                   Duration grace, const std::string& reason, std::vector<Change> extra = {});
 
@@ -84,7 +86,8 @@ void stop_attempt(Transaction& tx, const std::string& actor, AttemptId id, StopC
 void end_attempt(Transaction& tx, const std::string& actor, AttemptId id, const AttemptEnd& end);
 
 /// Ends a job that has no live attempt, with its booking.
-void end_waiting_job(Transaction& tx, const std::string& actor, JobId id, const std::string& reason);
+void end_waiting_job(Transaction& tx, const std::string& actor, JobId id,
+                     const std::string& reason);
 
 /// Sends Stop to every instance of the attempt that has not exited.
 void send_stops(Transaction& tx, const Attempt& attempt);

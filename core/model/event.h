@@ -50,24 +50,53 @@ struct TokenRecord {
 };
 
 // The changes an event makes: whole records, put or dropped by key.
-struct PutClass { JobClass record; };
-struct DropClass { ClassId id; };
-struct PutJob { Job record; };
-struct PutSpec { JobId id; std::string bytes; };  ///< Not kept in memory.
-struct PutAttempt { Attempt record; };
-struct PutBooking { Booking record; };
-struct DropBooking { JobId job; };
-struct PutPreemption { Preemption record; };
-struct PutNode { Node record; };
-struct DropNode { NodeId id; };
-struct PutPolicy { PolicyTables tables; };
-struct PutToken { TokenRecord record; };
-struct DropToken { std::string key; };
-struct ArchiveJob { JobId id; };  ///< The ended job, its attempts and preemptions leave memory.
+struct PutClass {
+  JobClass record;
+};
+struct DropClass {
+  ClassId id;
+};
+struct PutJob {
+  Job record;
+};
+struct PutSpec {
+  JobId id;
+  std::string bytes;
+};  ///< Not kept in memory.
+struct PutAttempt {
+  Attempt record;
+};
+struct PutBooking {
+  Booking record;
+};
+struct DropBooking {
+  JobId job;
+};
+struct PutPreemption {
+  Preemption record;
+};
+struct PutNode {
+  Node record;
+};
+struct DropNode {
+  NodeId id;
+};
+struct PutPolicy {
+  PolicyTables tables;
+};
+struct PutToken {
+  TokenRecord record;
+};
+struct DropToken {
+  std::string key;
+};
+struct ArchiveJob {
+  JobId id;
+};  ///< The ended job, its attempts and preemptions leave memory.
 
-using Change = std::variant<PutClass, DropClass, PutJob, PutSpec, PutAttempt, PutBooking,
-                            DropBooking, PutPreemption, PutNode, DropNode, PutPolicy, PutToken,
-                            DropToken, ArchiveJob>;
+using Change =
+    std::variant<PutClass, DropClass, PutJob, PutSpec, PutAttempt, PutBooking, DropBooking,
+                 PutPreemption, PutNode, DropNode, PutPolicy, PutToken, DropToken, ArchiveJob>;
 
 struct Event {
   EventId id;  ///< Given by the state's counter; the watch streams' resume token.
@@ -81,8 +110,8 @@ struct Event {
   ShareId share;
   NodeId node;
   JobState job_state = JobState::kSubmitted;  ///< After the event; meaningful where `job` is set.
-  std::string detail;  ///< One sentence for people: rule, numbers, names.
-  std::vector<Change> changes;  ///< Applied in order; not stored with the event.
+  std::string detail;                         ///< One sentence for people: rule, numbers, names.
+  std::vector<Change> changes;                ///< Applied in order; not stored with the event.
 };
 
 }  // namespace gpuq

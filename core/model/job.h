@@ -56,21 +56,22 @@ struct ExitRule {
   auto operator<=>(const ExitRule&) const = default;
 };
 
-/// Everything of a job that scheduling and retrying depend on, shared by all jobs that have it equal
-/// (O7 tries one of them per pass). Immutable; interned by the state, `id` excluded from equality.
+/// Everything of a job that scheduling and retrying depend on, shared by all jobs that have it
+/// equal (O7 tries one of them per pass). Immutable; interned by the state, `id` excluded from
+/// equality.
 struct JobClass {
   ClassId id;
-  std::vector<UnitRequest> units;  ///< In order of preference (Q9); at least one.
-  std::int32_t instances = 1;      ///< 1..kMaxInstances
-  std::int32_t cpus = 0;           ///< Per instance, beside what the unit's shape fixes.
-  std::int64_t memory_mib = 0;     ///< Per instance, likewise.
+  std::vector<UnitRequest> units;   ///< In order of preference (Q9); at least one.
+  std::int32_t instances = 1;       ///< 1..kMaxInstances
+  std::int32_t cpus = 0;            ///< Per instance, beside what the unit's shape fixes.
+  std::int64_t memory_mib = 0;      ///< Per instance, likewise.
   std::optional<Duration> timeout;  ///< Per attempt, from RUNNING.
   std::optional<Duration> grace;    ///< P9
   bool preemptible = true;          ///< P11
-  bool exit_zero_after_stop_succeeds = false;             ///< P10
-  std::optional<std::int32_t> preemption_retries;         ///< P10; unset = no limit.
-  std::int32_t max_attempts = 1;                          ///< 1..10
-  std::vector<ExitRule> exit_rules;                       ///< At most 5; first match decides.
+  bool exit_zero_after_stop_succeeds = false;      ///< P10
+  std::optional<std::int32_t> preemption_retries;  ///< P10; unset = no limit.
+  std::int32_t max_attempts = 1;                   ///< 1..10
+  std::vector<ExitRule> exit_rules;                ///< At most 5; first match decides.
 
   /// Total order over everything but the id; interning and determinism rest on it.
   [[nodiscard]] bool same_as(const JobClass& other) const;
@@ -84,23 +85,24 @@ struct Job {
   ShareId share;
   std::int32_t priority = 0;
   JobState state = JobState::kRunnable;
-  bool terminating = false;          ///< A user's cancel is under way; never requeued.
-  std::int32_t attempt_count = 0;    ///< Attempts ever started; the next one's number is +1.
-  std::int32_t counted_attempts = 0; ///< Those that used up the retry strategy.
+  bool terminating = false;           ///< A user's cancel is under way; never requeued.
+  std::int32_t attempt_count = 0;     ///< Attempts ever started; the next one's number is +1.
+  std::int32_t counted_attempts = 0;  ///< Those that used up the retry strategy.
   std::int32_t node_losses = 0;
   std::int32_t preemptions = 0;
-  AttemptId attempt;                 ///< The live one, 0 when none.
+  AttemptId attempt;  ///< The live one, 0 when none.
   Time created_at{};
   Time runnable_since{};
-  Time ended_at{};                   ///< Only when terminal.
-  std::int32_t exit_code = -1;       ///< Of the last attempt that had one; 128 + signal; -1 none.
+  Time ended_at{};              ///< Only when terminal.
+  std::int32_t exit_code = -1;  ///< Of the last attempt that had one; 128 + signal; -1 none.
   std::string name;
   std::string user;
   std::string status_reason;
   bool operator==(const Job&) const = default;
 };
 
-/// Part of one device. `awaits` is the attempt whose exit frees it; 0 = it is free (or in use by us).
+/// Part of one device. `awaits` is the attempt whose exit frees it; 0 = it is free (or in use by
+/// us).
 struct DeviceUse {
   std::int32_t device = 0;  ///< Index into Node::devices.
   std::int32_t milli = 1000;
@@ -204,7 +206,7 @@ struct Booking {
   JobId job;
   ShareId share;
   UnitId unit;
-  Amount demand;       ///< What it counts as in full.
+  Amount demand;  ///< What it counts as in full.
   bool lacking = false;
   Time made_at{};
   std::vector<InstanceUse> instances;

@@ -18,7 +18,8 @@ bool matches(const Device& device, const std::string& model) {
   return model.empty() || device.model == model;
 }
 
-// Whole units that one node's resources make, in milli. A unit of exactly one GPU can be had in parts.
+// Whole units that one node's resources make, in milli. A unit of exactly one GPU can be had in
+// parts.
 Amount units_of(const UnitDef& unit, std::int64_t gpu_milli, std::int64_t cpus,
                 std::int64_t memory_mib) {
   std::int64_t milli = kUnlimited.milli;
@@ -228,8 +229,7 @@ void Ledger::raw_add(Holding holding) {
   const auto [it, inserted] = holdings_.emplace(key, std::move(holding));
   GPUQ_CHECK(inserted);
   const Holding& h = it->second;
-  share_book(h.share).laid.emplace(
-      LayKey{h.preemptible, -h.priority, h.started, h.job, key}, &h);
+  share_book(h.share).laid.emplace(LayKey{h.preemptible, -h.priority, h.started, h.job, key}, &h);
   count(h, View::kNow, 1);
   if (!h.stopping) count(h, View::kAfter, 1);
   if (h.stopping) ++stopping_count_;
@@ -352,9 +352,7 @@ Amount Ledger::held(ShareId share, UnitId unit, View view) const {
   return share_book(share).held[index(view)][slot(unit)];
 }
 
-Amount Ledger::cap(ShareId share, UnitId unit) const {
-  return share_book(share).caps[slot(unit)];
-}
+Amount Ledger::cap(ShareId share, UnitId unit) const { return share_book(share).caps[slot(unit)]; }
 
 bool Ledger::may_borrow(ShareId share) const {
   return share_book(share).strategy == SharingStrategy::kLendAndBorrow;
@@ -446,8 +444,7 @@ namespace {
 
 // Instances of `need` on one node, given each matching device's free milli and the host's rest.
 std::int32_t count_fitting(std::vector<std::int32_t>& free_milli, std::int64_t cpus,
-                           std::int64_t memory_mib, const InstanceNeed& need,
-                           std::int32_t limit) {
+                           std::int64_t memory_mib, const InstanceNeed& need, std::int32_t limit) {
   std::int64_t most = limit;
   if (need.cpus > 0) most = std::min(most, cpus / need.cpus);
   if (need.memory_mib > 0) most = std::min(most, memory_mib / need.memory_mib);
@@ -459,7 +456,8 @@ std::int32_t count_fitting(std::vector<std::int32_t>& free_milli, std::int64_t c
     if (free == 1000) ++whole;
     if (free < 1000 && need.fraction_milli > 0) parts += std::max(0, free) / need.fraction_milli;
   }
-  if (need.fraction_milli == 0) return static_cast<std::int32_t>(std::min(most, whole / need.whole_gpus));
+  if (need.fraction_milli == 0)
+    return static_cast<std::int32_t>(std::min(most, whole / need.whole_gpus));
   const std::int64_t parts_of_whole = 1000 / need.fraction_milli;
   std::int64_t fit = 0;
   while (fit < most) {
@@ -495,8 +493,7 @@ std::int32_t Ledger::fitting(const Node& node, const InstanceNeed& need, std::in
   return count_fitting(free_milli, node.cpus - cpus, node.memory_mib - memory, need, limit);
 }
 
-std::int32_t Ledger::fitting_empty(const Node& node, const InstanceNeed& need,
-                                   std::int32_t limit) {
+std::int32_t Ledger::fitting_empty(const Node& node, const InstanceNeed& need, std::int32_t limit) {
   std::vector<std::int32_t> free_milli;
   for (const Device& device : node.devices) {
     if (matches(device, need.gpu_model)) free_milli.push_back(1000);

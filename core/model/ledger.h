@@ -1,9 +1,9 @@
 #pragma once
 // Ledger: who holds what. It counts every share's held units and every device's use in two views:
-// kNow (as things are) and kAfter (stopping attempts gone, bookings in full), so that a start can be
-// tested twice (Q6). Owned by the state, which adds and removes holdings as attempts and bookings
-// change. A pass borrows it as scratch: it marks, changes, and rolls back exactly (decision 0003).
-// Thread: the engine's.
+// kNow (as things are) and kAfter (stopping attempts gone, bookings in full), so that a start can
+// be tested twice (Q6). Owned by the state, which adds and removes holdings as attempts and
+// bookings change. A pass borrows it as scratch: it marks, changes, and rolls back exactly
+// (decision 0003). Thread: the engine's.
 #include <compare>
 #include <cstdint>
 #include <map>
@@ -37,7 +37,7 @@ struct Holding {
   std::int32_t priority = 0;
   bool preemptible = true;
   bool stopping = false;  ///< Counts in kNow only.
-  Time started{};             ///< Scheduled or booked at.
+  Time started{};         ///< Scheduled or booked at.
   Time running_since = kNever;
   std::vector<InstanceUse> uses;
   std::vector<AttemptId> victims;  ///< Bookings: attempts it waits for.
@@ -99,7 +99,8 @@ class Ledger {
   void refresh_pools(const PolicyTables& policy, const std::vector<Node>& nodes);
   [[nodiscard]] bool pools_dirty() const { return pools_dirty_; }
 
-  /// Changes after `mark()` are undone by `rollback(mark)`, exactly. Without a mark nothing is logged.
+  /// Changes after `mark()` are undone by `rollback(mark)`, exactly. Without a mark nothing is
+  /// logged.
   [[nodiscard]] std::size_t mark();
   void rollback(std::size_t mark);
   /// Undoes everything since the first mark and stops logging.
@@ -137,10 +138,11 @@ class Ledger {
   [[nodiscard]] const std::set<HoldingKey>& on_node(NodeId node) const;
   /// Position of the node in State::nodes(); the node must be known.
   [[nodiscard]] std::size_t node_index(NodeId node) const;
-  /// How many instances of `need` fit on `node`, at most `limit`, using only capacity that is free in
-  /// kAfter and, with `also_now`, in kNow as well. Does not look at the node's link or admin state.
-  [[nodiscard]] std::int32_t fitting(const Node& node, const InstanceNeed& need,
-                                     std::int32_t limit, bool also_now) const;
+  /// How many instances of `need` fit on `node`, at most `limit`, using only capacity that is free
+  /// in kAfter and, with `also_now`, in kNow as well. Does not look at the node's link or admin
+  /// state.
+  [[nodiscard]] std::int32_t fitting(const Node& node, const InstanceNeed& need, std::int32_t limit,
+                                     bool also_now) const;
   /// The same on the empty node, every device counted (O4).
   [[nodiscard]] static std::int32_t fitting_empty(const Node& node, const InstanceNeed& need,
                                                   std::int32_t limit);
@@ -196,12 +198,12 @@ class Ledger {
     return slot_[static_cast<std::size_t>(unit.value)];
   }
 
-  std::vector<std::size_t> slot_;         ///< By unit or environment id: a small dense number.
-  std::vector<UnitDef> units_;            ///< By unit slot.
-  std::vector<PoolBook> books_;           ///< By environment slot * units + unit slot.
-  std::vector<ShareBook> shares_;         ///< By share id.
-  std::vector<std::size_t> node_index_;   ///< By node id.
-  std::vector<NodeLoad> loads_;           ///< By node index.
+  std::vector<std::size_t> slot_;              ///< By unit or environment id: a small dense number.
+  std::vector<UnitDef> units_;                 ///< By unit slot.
+  std::vector<PoolBook> books_;                ///< By environment slot * units + unit slot.
+  std::vector<ShareBook> shares_;              ///< By share id.
+  std::vector<std::size_t> node_index_;        ///< By node id.
+  std::vector<NodeLoad> loads_;                ///< By node index.
   std::vector<std::set<HoldingKey>> on_node_;  ///< By node index.
   std::vector<EnvId> node_env_;
   std::vector<std::vector<bool>> odd_device_;  ///< Unusable or charged, by node index and device.

@@ -42,7 +42,7 @@ struct Node {
   std::string boot_id;
   std::string state_dir_id;  ///< A changed one means: the agent forgot what it ran.
   std::string agent_version;
-  std::string address;       ///< Host that gangs use as MASTER_ADDR.
+  std::string address;  ///< Host that gangs use as MASTER_ADDR.
   bool operator==(const Node&) const = default;
 
   /// UP, OPEN, healthy and of some environment: may get something new.

@@ -10,10 +10,14 @@ namespace {
 
 const char* kind_name(DecisionKind kind) {
   switch (kind) {
-    case DecisionKind::kStart: return "start";
-    case DecisionKind::kBook: return "book";
-    case DecisionKind::kVoidBooking: return "void";
-    case DecisionKind::kShrinkBooking: return "shrink";
+    case DecisionKind::kStart:
+      return "start";
+    case DecisionKind::kBook:
+      return "book";
+    case DecisionKind::kVoidBooking:
+      return "void";
+    case DecisionKind::kShrinkBooking:
+      return "shrink";
   }
   return "?";
 }
@@ -36,9 +40,9 @@ std::string uses_text(const std::vector<InstanceUse>& uses) {
 
 bool Decision::operator==(const Decision& other) const {
   return kind == other.kind && job == other.job && share == other.share && unit == other.unit &&
-         demand == other.demand && borrows == other.borrows &&
-         std::strcmp(rule, other.rule) == 0 && numbers == other.numbers && uses == other.uses &&
-         evictions == other.evictions && awaits == other.awaits && handed_to == other.handed_to;
+         demand == other.demand && borrows == other.borrows && std::strcmp(rule, other.rule) == 0 &&
+         numbers == other.numbers && uses == other.uses && evictions == other.evictions &&
+         awaits == other.awaits && handed_to == other.handed_to;
 }
 
 std::string to_text(const Plan& plan) {
@@ -50,8 +54,8 @@ std::string to_text(const Plan& plan) {
                         to_string(d.numbers.free));
     text += uses_text(d.uses);
     for (const Eviction& e : d.evictions) {
-      text += fmt::format(" evict {} of job {} by {}", e.attempt.value, e.job.value,
-                          to_string(e.rule));
+      text +=
+          fmt::format(" evict {} of job {} by {}", e.attempt.value, e.job.value, to_string(e.rule));
     }
     for (const AttemptId a : d.awaits) text += fmt::format(" awaits {}", a.value);
     if (d.handed_to.valid()) text += fmt::format(" to {}", d.handed_to.value);

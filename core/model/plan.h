@@ -11,9 +11,9 @@
 namespace gpuq {
 
 enum class DecisionKind : std::uint8_t {
-  kStart = 1,        ///< `uses` has concrete devices, all free.
-  kBook = 2,         ///< Reserve `uses`, stop `evictions`, wait for `awaits` (P7).
-  kVoidBooking = 3,  ///< The booking of `job` ends without a start; `rule` says why.
+  kStart = 1,          ///< `uses` has concrete devices, all free.
+  kBook = 2,           ///< Reserve `uses`, stop `evictions`, wait for `awaits` (P7).
+  kVoidBooking = 3,    ///< The booking of `job` ends without a start; `rule` says why.
   kShrinkBooking = 4,  ///< The booking of `job` keeps only `uses` (takeover, P7).
 };
 
@@ -41,7 +41,7 @@ struct Decision {
   ShareId share;
   UnitId unit;
   Amount demand;
-  bool borrows = false;  ///< The start or booking goes above the share's cap.
+  bool borrows = false;   ///< The start or booking goes above the share's cap.
   const char* rule = "";  ///< Static text: the rule id(s) it follows, e.g. "Q5", "P3(i)".
   DecisionNumbers numbers;
   std::vector<InstanceUse> uses;

@@ -26,9 +26,9 @@ inline constexpr const char* kDefaultName = "default";
 /// What capacity is counted in; see docs/SCHEDULING.md "What is counted".
 struct UnitDef {
   std::string name;
-  std::string gpu_model;       ///< Matches Device::model; empty = any model. Only with gpus > 0.
-  std::int32_t gpus = 0;       ///< GPUs a unit, 0..1024.
-  std::int32_t cpus = 0;       ///< CPUs a unit.
+  std::string gpu_model;        ///< Matches Device::model; empty = any model. Only with gpus > 0.
+  std::int32_t gpus = 0;        ///< GPUs a unit, 0..1024.
+  std::int32_t cpus = 0;        ///< CPUs a unit.
   std::int64_t memory_mib = 0;  ///< Memory a unit.
   bool operator==(const UnitDef&) const = default;
 };
@@ -58,17 +58,17 @@ struct ShareDef {
   std::string name;
   std::vector<CapacityLimit> capacity_limits;
   SharingStrategy strategy = SharingStrategy::kReserve;
-  std::int32_t borrow_limit = -1;    ///< Percent of the cap, >= -1; -1 = no ceiling (Q1).
-  bool in_share_preemption = false;  ///< P2
-  Duration min_runtime{0};           ///< P11
-  std::optional<Duration> grace;     ///< P9; unset = the job's, else 30 s.
+  std::int32_t borrow_limit = -1;           ///< Percent of the cap, >= -1; -1 = no ceiling (Q1).
+  bool in_share_preemption = false;         ///< P2
+  Duration min_runtime{0};                  ///< P11
+  std::optional<Duration> grace;            ///< P9; unset = the job's, else 30 s.
   std::optional<Duration> head_wait_limit;  ///< O5; unset = 15 min; 0 = strict order.
   bool enabled = true;
   bool operator==(const ShareDef&) const = default;
 };
 
 struct TimeLimitAction {
-  std::string reason;  ///< A reason code as listings show it.
+  std::string reason;    ///< A reason code as listings show it.
   Duration max_time{0};  ///< 600..86400 s
   bool operator==(const TimeLimitAction&) const = default;
 };
@@ -84,8 +84,8 @@ struct QueueDef {
   bool operator==(const QueueDef&) const = default;
 };
 
-/// A policy document. A kind that is nullopt is not named by the document and stays as it is; a kind
-/// that is named replaces what there is (deletions need `prune`).
+/// A policy document. A kind that is nullopt is not named by the document and stays as it is; a
+/// kind that is named replaces what there is (deletions need `prune`).
 struct PolicyDoc {
   std::optional<std::vector<UnitDef>> units;
   std::optional<std::vector<EnvDef>> environments;

@@ -51,16 +51,16 @@ struct Reason {
   std::uint8_t variant = 0;  ///< Which text, where a code has several.
   UnitId unit;
   Amount demand;
-  Amount held;      ///< Of the share, as the failed test saw it.
+  Amount held;  ///< Of the share, as the failed test saw it.
   Amount cap;
   Amount ceiling;
   Amount free;
   Amount reserved;  ///< By other shares of strategy RESERVE.
   Amount lendable;
-  Amount limit;     ///< The bound that a MISCONFIGURATION exceeds.
+  Amount limit;  ///< The bound that a MISCONFIGURATION exceeds.
   std::int32_t instances_needed = 0;
   std::int32_t instances_fitting = 0;
-  JobId other;      ///< The job in front, or the first victim's job.
+  JobId other;  ///< The job in front, or the first victim's job.
   std::int32_t victims = 0;
   bool operator==(const Reason&) const = default;
 };

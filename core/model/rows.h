@@ -23,8 +23,8 @@ struct Counters {
 
 /// Identity of the store. The fence of every order is (store_id, epoch, attempt).
 struct StoreIdentity {
-  std::string store_id;     ///< UUID, made once.
-  std::int64_t epoch = 0;   ///< Raised in the first transaction of every server start.
+  std::string store_id;    ///< UUID, made once.
+  std::int64_t epoch = 0;  ///< Raised in the first transaction of every server start.
   bool operator==(const StoreIdentity&) const = default;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// The waiting jobs of one share, grouped by class, so that a pass looks at groups and never at every
-// job. Kept by the state, read by the planner. Values.
+// The waiting jobs of one share, grouped by class, so that a pass looks at groups and never at
+// every job. Kept by the state, read by the planner. Values.
 #include <compare>
 #include <cstdint>
 #include <map>

@@ -1,6 +1,6 @@
 #pragma once
-// Ask: one waiting job with one of its acceptable units, resolved for a pass. Made by the pass, valid
-// during it; the pointers go into the state view.
+// Ask: one waiting job with one of its acceptable units, resolved for a pass. Made by the pass,
+// valid during it; the pointers go into the state view.
 #include "core/model/view.h"
 
 namespace gpuq::sched {

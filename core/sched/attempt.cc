@@ -67,8 +67,8 @@ bool Pass::try_book_stopping(const Ask& ask) {
   return true;
 }
 
-// Stopping attempts without which `ask` has a right to its demand now: its devices are all free, yet
-// it waits (Q6). The own share's first.
+// Stopping attempts without which `ask` has a right to its demand now: its devices are all free,
+// yet it waits (Q6). The own share's first.
 std::vector<AttemptId> Pass::quota_waits(const Ask& ask) const {
   std::vector<AttemptId> waits;
   std::vector<AttemptId> others;
@@ -99,14 +99,13 @@ bool Pass::has_lower_own(const Ask& ask) const {
 bool Pass::someone_is_over(const Ask& ask) const {
   return std::any_of(shares_.begin(), shares_.end(), [&](const ShareCursor& cursor) {
     const ShareId share = cursor.share->id;
-    return share != ask.share && ledger_.held(share, ask.unit->id, View::kAfter) >
-                                     ledger_.cap(share, ask.unit->id);
+    return share != ask.share &&
+           ledger_.held(share, ask.unit->id, View::kAfter) > ledger_.cap(share, ask.unit->id);
   });
 }
 
 bool Pass::could_make_room(const Ask& ask) const {
-  return has_lower_own(ask) &&
-         find_victims(view_, ledger_, ask, Means::kInShare, now_).has_value();
+  return has_lower_own(ask) && find_victims(view_, ledger_, ask, Means::kInShare, now_).has_value();
 }
 
 // P3, (i) to (iii). What would only borrow after an in-share preemption waits for phase B.

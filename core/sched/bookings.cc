@@ -121,8 +121,8 @@ void Pass::wait_again(JobId job) {
   }
 }
 
-// P7: a job of higher priority in the same share takes what it needs from a booking; of several, from
-// that of the lowest priority, latest in O1.
+// P7: a job of higher priority in the same share takes what it needs from a booking; of several,
+// from that of the lowest priority, latest in O1.
 bool Pass::try_takeover(const Ask& ask) {
   std::vector<const Holding*> bookings;
   for (const auto& [key, holding] : ledger_.laid(ask.share)) {

@@ -121,8 +121,8 @@ Reason why_waiting(const StateView& view, const Ask& ask) {
   Reason reason = base_reason(ledger, ask, View::kNow);
   reason.code = ReasonCode::kNodesFragmented;
   const NodeFit fit(view, ledger, ask, true);
-  reason.instances_fitting = static_cast<std::int32_t>(
-      std::min<std::int64_t>(fit.total(), ask.instances));
+  reason.instances_fitting =
+      static_cast<std::int32_t>(std::min<std::int64_t>(fit.total(), ask.instances));
   return reason;
 }
 

@@ -22,8 +22,8 @@ struct Source {
 /// One node while instances are being put on it.
 struct Draft {
   const Node* node = nullptr;
-  std::vector<std::int32_t> free;      ///< Milli by device that the ask may take.
-  std::vector<std::int32_t> free_now;  ///< Of that, what needs no waiting.
+  std::vector<std::int32_t> free;            ///< Milli by device that the ask may take.
+  std::vector<std::int32_t> free_now;        ///< Of that, what needs no waiting.
   std::vector<std::vector<Source>> sources;  ///< By device.
   std::int64_t cpus_now = 0;
   std::int64_t memory_now = 0;
@@ -84,9 +84,8 @@ void add_sources(Draft& draft, const Ledger& ledger, const std::set<AttemptId>& 
       source.preferred = prefer.contains(attempt);
       to.push_back(source);
     }
-    std::stable_sort(to.begin(), to.end(), [](const Source& a, const Source& b) {
-      return a.preferred > b.preferred;
-    });
+    std::stable_sort(to.begin(), to.end(),
+                     [](const Source& a, const Source& b) { return a.preferred > b.preferred; });
   };
   for (std::size_t d = 0; d < devices.size(); ++d) flatten(devices[d], draft.sources[d]);
   flatten(hosts, draft.hosts);

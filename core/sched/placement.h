@@ -1,6 +1,6 @@
 #pragma once
-// Placement (N1, N2, N3): which nodes and which devices. Decides nothing about quota. All or nothing:
-// a gang gets every instance or none.
+// Placement (N1, N2, N3): which nodes and which devices. Decides nothing about quota. All or
+// nothing: a gang gets every instance or none.
 #include <optional>
 #include <set>
 #include <vector>
@@ -10,8 +10,8 @@
 
 namespace gpuq::sched {
 
-/// How many instances of one ask the usable nodes hold, kept up to date as a search takes victims away.
-/// Lives on the stack of one search.
+/// How many instances of one ask the usable nodes hold, kept up to date as a search takes victims
+/// away. Lives on the stack of one search.
 class NodeFit {
  public:
   /// Counts over the nodes of the ask's environment that accept something new; `also_now` as in
@@ -21,7 +21,8 @@ class NodeFit {
   void refresh(const std::vector<InstanceUse>& uses);
   [[nodiscard]] bool fits() const { return total_ >= ask_.instances; }
   [[nodiscard]] std::int64_t total() const { return total_; }
-  /// Instances that the node at `index` (in StateView::nodes()) holds, also beyond the ask's own (P5).
+  /// Instances that the node at `index` (in StateView::nodes()) holds, also beyond the ask's own
+  /// (P5).
   [[nodiscard]] std::int32_t at(std::size_t index) const { return counts_[index]; }
   [[nodiscard]] bool usable(NodeId node) const;
 
@@ -41,14 +42,14 @@ std::optional<std::vector<InstanceUse>> place_now(const StateView& view, const L
                                                   const Ask& ask);
 
 /// Devices for every instance from what is free in kAfter, or nothing. Parts that are not free now
-/// name the stopping attempt that frees them. Devices of `prefer` come first (the job waits for those
-/// attempts anyway), then free ones, then what other attempts free.
+/// name the stopping attempt that frees them. Devices of `prefer` come first (the job waits for
+/// those attempts anyway), then free ones, then what other attempts free.
 std::optional<std::vector<InstanceUse>> place_booking(const StateView& view, const Ledger& ledger,
                                                       const Ask& ask,
                                                       const std::set<AttemptId>& prefer);
 
-/// P7: the part of a booking that `ask` needs and the rest, free parts taken first; nothing when the
-/// ask does not fit inside it.
+/// P7: the part of a booking that `ask` needs and the rest, free parts taken first; nothing when
+/// the ask does not fit inside it.
 struct Taken {
   std::vector<InstanceUse> mine;
   std::vector<InstanceUse> rest;

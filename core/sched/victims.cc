@@ -67,8 +67,8 @@ class Search {
   NodeFit fit_;
   QueueId queue_;
   bool in_share_ = false;
-  bool filter_ = false;            ///< Candidates must stand on a useful node.
-  std::vector<bool> useful_;       ///< By node index.
+  bool filter_ = false;       ///< Candidates must stand on a useful node.
+  std::vector<bool> useful_;  ///< By node index.
   std::vector<Chosen> chosen_;
 };
 
@@ -203,9 +203,8 @@ void Search::put_back(const Chosen& chosen) {
 }
 
 bool Search::has_cross() const {
-  return std::any_of(chosen_.begin(), chosen_.end(), [](const Chosen& c) {
-    return c.victim.rule == PreemptRule::kCrossShare;
-  });
+  return std::any_of(chosen_.begin(), chosen_.end(),
+                     [](const Chosen& c) { return c.victim.rule == PreemptRule::kCrossShare; });
 }
 
 bool Search::fits() const {

@@ -29,9 +29,9 @@ struct VictimSet {
   Right right = Right::kNone;   ///< What the ask is with them gone.
 };
 
-/// Finds the set of `means` by which `ask` fits in kAfter: quota and every instance on usable nodes.
-/// Nothing when no set does, or when the means does not apply (P1: not an owner's job; P2: in-share
-/// preemption is off). The ledger is unchanged on return. `now` measures lost work (P5).
+/// Finds the set of `means` by which `ask` fits in kAfter: quota and every instance on usable
+/// nodes. Nothing when no set does, or when the means does not apply (P1: not an owner's job; P2:
+/// in-share preemption is off). The ledger is unchanged on return. `now` measures lost work (P5).
 std::optional<VictimSet> find_victims(const StateView& view, Ledger& ledger, const Ask& ask,
                                       Means means, Time now);
 

@@ -213,8 +213,8 @@ Result<QueueDef> changed_share(const PolicyTables& policy, const ShareStep& step
   if (step.capacity) {
     if (def.capacity_limits.size() != 1) {
       return Error{ErrorCode::kInvalidArgument,
-                   fmt::format("share '{}' counts {} units: capacity needs exactly one",
-                               step.share, def.capacity_limits.size())};
+                   fmt::format("share '{}' counts {} units: capacity needs exactly one", step.share,
+                               def.capacity_limits.size())};
     }
     def.capacity_limits.front().max_capacity = *step.capacity;
   }

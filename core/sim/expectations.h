@@ -1,6 +1,6 @@
 #pragma once
-// What a scenario expects against what is, and the small translations the runner needs. Pure but for
-// the lists they fill.
+// What a scenario expects against what is, and the small translations the runner needs. Pure but
+// for the lists they fill.
 #include <map>
 #include <set>
 #include <string>
@@ -28,8 +28,8 @@ class StartOrderLog {
 void check_expectation(const Expectation& expect, const State& state, const JobNames& names,
                        const StartOrderLog& started, std::vector<Failure>& failures);
 
-/// The queue and share that `step` names ("queue/share" where ambiguous) with its fields changed, as
-/// a partial document's entry. kNotFound when there is no such share.
+/// The queue and share that `step` names ("queue/share" where ambiguous) with its fields changed,
+/// as a partial document's entry. kNotFound when there is no such share.
 Result<QueueDef> changed_share(const PolicyTables& policy, const ShareStep& step);
 
 /// The share of that name; an error when none or several have it.

@@ -51,10 +51,10 @@ bool MemoryStore::failing() {
 
 void MemoryStore::answer(std::function<void(Result<void>)> done, Result<void> result) {
   GPUQ_CHECK(executor_ != nullptr);
-  executor_->post([this, generation = generation_, done = std::move(done),
-                   result = std::move(result)] {
-    if (generation == generation_) done(result);
-  });
+  executor_->post(
+      [this, generation = generation_, done = std::move(done), result = std::move(result)] {
+        if (generation == generation_) done(result);
+      });
 }
 
 void MemoryStore::probe(std::function<void(Result<void>)> done) {

@@ -1,6 +1,7 @@
 #pragma once
-// MemoryStore: the Store port over maps, for the simulator and tests. Commits are atomic and answered
-// through the executor, as a real store's are; tests make the next ones fail. Single thread.
+// MemoryStore: the Store port over maps, for the simulator and tests. Commits are atomic and
+// answered through the executor, as a real store's are; tests make the next ones fail. Single
+// thread.
 #include <cstdint>
 #include <map>
 #include <string>

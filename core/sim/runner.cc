@@ -87,8 +87,8 @@ Result<void> Runner::set_up() {
     }
     for (const PolicyIssue& issue : reply->issues) {
       if (issue.is_error && !failed) {
-        failed = Error{ErrorCode::kInvalidArgument,
-                       fmt::format("{}: {}", issue.path, issue.message)};
+        failed =
+            Error{ErrorCode::kInvalidArgument, fmt::format("{}: {}", issue.path, issue.message)};
       }
     }
   });
@@ -207,8 +207,7 @@ void Runner::run_until(Time end, bool to_the_end) {
     meter_.advance(next, world_.state());
     world_.clock().set(next);
     world_.agents().run_due();
-    while (next_step_ < scenario_.timeline.size() &&
-           scenario_.timeline[next_step_].at <= next) {
+    while (next_step_ < scenario_.timeline.size() && scenario_.timeline[next_step_].at <= next) {
       const TimelineStep& step = scenario_.timeline[next_step_++];
       std::visit([&](const auto& what) { apply(step, what); }, step.what);
     }

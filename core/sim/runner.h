@@ -1,6 +1,6 @@
 #pragma once
-// ScenarioRunner: runs one Scenario in virtual time through the same Engine that the daemon runs, and
-// checks what it expects. Behind `gpuq simulate` and the scenario tests. Single thread.
+// ScenarioRunner: runs one Scenario in virtual time through the same Engine that the daemon runs,
+// and checks what it expects. Behind `gpuq simulate` and the scenario tests. Single thread.
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -14,12 +14,12 @@ namespace gpuq::sim {
 /// One thing that happened, for people and for --json.
 struct LogLine {
   Time at{};
-  std::string event;    ///< "JOB_SUBMITTED", "ATTEMPT_RUNNING", ...
+  std::string event;  ///< "JOB_SUBMITTED", "ATTEMPT_RUNNING", ...
   std::string job;
   std::int32_t attempt = 0;  ///< Number within the job; 0 = none.
   std::string share;
   std::vector<std::string> nodes;
-  std::string reason;   ///< Rule and numbers, or the end's reason.
+  std::string reason;  ///< Rule and numbers, or the end's reason.
 };
 
 /// An expectation that does not hold.
@@ -33,9 +33,9 @@ struct ShareSummary {
   std::int64_t jobs = 0;
   std::int64_t finished = 0;
   Duration wait_p50{0}, wait_p95{0}, wait_max{0};  ///< Submit to first start, of jobs that started.
-  double used_unit_seconds = 0;      ///< Held by running attempts.
-  double borrowed_unit_seconds = 0;  ///< Of that, above the share's cap.
-  double lost_unit_seconds = 0;      ///< Work that preemptions threw away.
+  double used_unit_seconds = 0;                    ///< Held by running attempts.
+  double borrowed_unit_seconds = 0;                ///< Of that, above the share's cap.
+  double lost_unit_seconds = 0;                    ///< Work that preemptions threw away.
 };
 
 struct Summary {
@@ -57,8 +57,9 @@ struct RunOptions {
   bool keep_log = true;
 };
 
-/// Runs `scenario` to its last expectation and, when `to_the_end`, until nothing happens any more. An
-/// error means that the scenario is wrong (a step names no such job, the policy is refused, ...).
+/// Runs `scenario` to its last expectation and, when `to_the_end`, until nothing happens any more.
+/// An error means that the scenario is wrong (a step names no such job, the policy is refused,
+/// ...).
 Result<RunResult> run_scenario(const Scenario& scenario, const RunOptions& options = {});
 
 }  // namespace gpuq::sim

@@ -1,6 +1,6 @@
 #pragma once
-// Scenario: one cluster, one policy, a timeline and what must hold, as plain data. Parsed from YAML by
-// common/policy, run by ScenarioRunner in virtual time. Values; any thread.
+// Scenario: one cluster, one policy, a timeline and what must hold, as plain data. Parsed from YAML
+// by common/policy, run by ScenarioRunner in virtual time. Values; any thread.
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -21,10 +21,18 @@ struct SubmitStep {
   Duration start_delay{0};                  ///< Time in STARTING.
   std::optional<Duration> checkpoint;       ///< A new attempt goes on from the last multiple.
 };
-struct UpdateStep { std::string job; std::int32_t priority = 0; };
-struct TerminateStep { std::string job; };
+struct UpdateStep {
+  std::string job;
+  std::int32_t priority = 0;
+};
+struct TerminateStep {
+  std::string job;
+};
 enum class NodeStepState : std::uint8_t { kUp, kDown, kCordoned, kDraining };
-struct NodeStep { std::string node; NodeStepState state = NodeStepState::kUp; };
+struct NodeStep {
+  std::string node;
+  NodeStepState state = NodeStepState::kUp;
+};
 /// Changes the named share: only the set fields.
 struct ShareStep {
   std::string share;
@@ -37,16 +45,23 @@ struct ShareStep {
   std::optional<Duration> grace;
   std::optional<bool> enabled;
 };
-struct FailStep { std::string job; std::int32_t exit_code = 1; };
+struct FailStep {
+  std::string job;
+  std::int32_t exit_code = 1;
+};
 struct RestartStep {};
 
 struct TimelineStep {
   Time at{};
   std::int32_t line = 0;  ///< In the file, for messages.
-  std::variant<SubmitStep, UpdateStep, TerminateStep, NodeStep, ShareStep, FailStep, RestartStep> what;
+  std::variant<SubmitStep, UpdateStep, TerminateStep, NodeStep, ShareStep, FailStep, RestartStep>
+      what;
 };
 
-struct PreemptedBy { std::string job; PreemptRule rule = PreemptRule::kCrossShare; };
+struct PreemptedBy {
+  std::string job;
+  PreemptRule rule = PreemptRule::kCrossShare;
+};
 
 /// What must hold at `at` (after everything of that instant), or over the whole run when unset.
 struct Expectation {
@@ -54,21 +69,21 @@ struct Expectation {
   std::int32_t line = 0;
   std::optional<std::vector<std::string>> running;  ///< The exact set.
   std::vector<std::string> runnable, starting, not_running, succeeded, failed;
-  std::map<std::string, std::string> reason;        ///< Job -> reason code text.
+  std::map<std::string, std::string> reason;  ///< Job -> reason code text.
   std::map<std::string, std::int32_t> preempted;
   std::map<std::string, PreemptedBy> preempted_by;  ///< The latest preemption.
   std::map<std::string, Amount> held;               ///< Share ("queue/share" where ambiguous).
   std::map<std::string, std::vector<std::string>> placed;  ///< Node names, any order.
-  std::vector<std::string> started_order;           ///< Of first starts; subsequence of all.
+  std::vector<std::string> started_order;                  ///< Of first starts; subsequence of all.
 };
 
 struct Scenario {
   std::string title;
-  std::string file;                 ///< For messages.
+  std::string file;  ///< For messages.
   std::vector<std::string> rules;
-  std::vector<Node> nodes;          ///< name, labels, cpus, memory_mib, devices filled.
-  PolicyDoc policy;                 ///< Complete.
-  Duration default_grace{0};        ///< Stands for P9's 30 s.
+  std::vector<Node> nodes;             ///< name, labels, cpus, memory_mib, devices filled.
+  PolicyDoc policy;                    ///< Complete.
+  Duration default_grace{0};           ///< Stands for P9's 30 s.
   std::vector<TimelineStep> timeline;  ///< In order of time, file order within one.
   std::vector<Expectation> expect;     ///< In order of time; those without `at` last.
 };

@@ -183,8 +183,8 @@ void SimAgents::advance(const Key& key, Running& run) {
 Time SimAgents::due(const Running& run) {
   if (run.state == InstanceState::kExited) return kNever;
   if (run.state == InstanceState::kStarting) return std::min(run.ready_at, run.kill_at);
-  const Time timeout = run.signalled || run.state != InstanceState::kRunning ? kNever
-                                                                             : run.timeout_at;
+  const Time timeout =
+      run.signalled || run.state != InstanceState::kRunning ? kNever : run.timeout_at;
   return std::min({run.planned_end, run.kill_at, timeout});
 }
 

@@ -1,7 +1,7 @@
 #pragma once
-// SimAgents: every node's agent in virtual time, behind the AgentGateway port. Runs what it is told to
-// start, ends it when its time is up, obeys stops, survives the server. Single thread; owner: the
-// scenario runner.
+// SimAgents: every node's agent in virtual time, behind the AgentGateway port. Runs what it is told
+// to start, ends it when its time is up, obeys stops, survives the server. Single thread; owner:
+// the scenario runner.
 #include <functional>
 #include <map>
 #include <set>
@@ -39,7 +39,8 @@ class SimAgents final : public AgentGateway {
   void set_behaviour(JobId job, Behaviour behaviour) { behaviour_[job] = behaviour; }
   /// Ends the running instances of `job` with `exit_code`, now.
   void fail(JobId job, std::int32_t exit_code);
-  /// Posts what is due at the clock's time: starts that complete, planned ends, graces that run out.
+  /// Posts what is due at the clock's time: starts that complete, planned ends, graces that run
+  /// out.
   void run_due();
   [[nodiscard]] Time next_due() const;
 
@@ -55,12 +56,12 @@ class SimAgents final : public AgentGateway {
     JobId job;
     bool gang = false;
     InstanceState state = InstanceState::kStarting;
-    Time ready_at = kNever;    ///< End of STARTING.
+    Time ready_at = kNever;  ///< End of STARTING.
     Time running_at = kNever;
     Time planned_end = kNever;
     std::optional<Duration> timeout;
     Time timeout_at = kNever;
-    Time kill_at = kNever;     ///< End of the grace of a stop under way.
+    Time kill_at = kNever;  ///< End of the grace of a stop under way.
     Duration grace{0};
     bool signalled = false;
     StopCause cause = StopCause::kNone;

@@ -1,6 +1,6 @@
 #pragma once
-// Meter: integrates use over virtual time and sums a run up. Single thread; owner: the runner. Figures
-// are for people: floating point is fine here, nothing decides by them.
+// Meter: integrates use over virtual time and sums a run up. Single thread; owner: the runner.
+// Figures are for people: floating point is fine here, nothing decides by them.
 #include <map>
 #include <set>
 #include <vector>

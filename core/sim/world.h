@@ -1,6 +1,6 @@
 #pragma once
-// World: one simulated cluster with its server: clock, executor, store, agents, engine. Shared by the
-// scenario runner and the simulation tests. Single thread.
+// World: one simulated cluster with its server: clock, executor, store, agents, engine. Shared by
+// the scenario runner and the simulation tests. Single thread.
 #include <memory>
 #include <string>
 #include <vector>

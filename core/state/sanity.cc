@@ -25,7 +25,8 @@ std::string check_devices(const State& state) {
       if (booking && device.awaits.valid()) continue;
       std::int32_t& milli = used[{use.node, device.device}];
       milli += device.milli;
-      if (milli > 1000) return fmt::format("device {} of {} is given twice", device.device, node->name);
+      if (milli > 1000)
+        return fmt::format("device {} of {} is given twice", device.device, node->name);
     }
     return {};
   };

@@ -1,7 +1,7 @@
 #pragma once
 // State: everything the server knows, with its indexes. A value: ids, no pointers between records;
-// clone() copies it. Owned by the engine, used on its thread. Changed only by apply(event); every other
-// member reads. sanity_check() holds after every event.
+// clone() copies it. Owned by the engine, used on its thread. Changed only by apply(event); every
+// other member reads. sanity_check() holds after every event.
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -36,8 +36,8 @@ struct Touched {
 class State final : public StateView {
  public:
   State();
-  /// Builds the state that `stored` describes, indexes and all. kDataLoss when it contradicts itself
-  /// (a booking without its job, two uses of one device, ...); the message names the record.
+  /// Builds the state that `stored` describes, indexes and all. kDataLoss when it contradicts
+  /// itself (a booking without its job, two uses of one device, ...); the message names the record.
   static Result<State> from_stored(StoredState stored);
   /// The inverse: what a store holding exactly this state would load.
   [[nodiscard]] StoredState to_stored() const;
@@ -99,8 +99,8 @@ class State final : public StateView {
   /// Records touched since the last call, as final values for the store.
   RowChanges take_changes();
 
-  /// Checks indexes against records and invariants 1, 2, 3, 7 of docs/SCHEDULING.md; an empty string
-  /// when all holds, else the first fault.
+  /// Checks indexes against records and invariants 1, 2, 3, 7 of docs/SCHEDULING.md; an empty
+  /// string when all holds, else the first fault.
   [[nodiscard]] std::string sanity_check() const;
 
  private:

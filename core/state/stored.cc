@@ -12,7 +12,8 @@ namespace {
 
 Error contradiction(std::string what) {
   return {ErrorCode::kDataLoss, fmt::format("the stored state contradicts itself: {}; restore a "
-                                            "backup or report this", what)};
+                                            "backup or report this",
+                                            what)};
 }
 
 }  // namespace
@@ -105,8 +106,8 @@ RowChanges State::take_changes() {
   split(touched.tokens, tokens_, rows.tokens,
         [&](const std::string& key) { rows.drop_tokens.push_back(key); });
   for (const NodeId id : touched.nodes) {
-    const auto it = std::find_if(nodes_.begin(), nodes_.end(),
-                                 [&](const Node& node) { return node.id == id; });
+    const auto it =
+        std::find_if(nodes_.begin(), nodes_.end(), [&](const Node& node) { return node.id == id; });
     if (it == nodes_.end()) {
       rows.drop_nodes.push_back(id);
     } else {

@@ -256,20 +256,24 @@ class LogCall final : public QueuedStream<grpc::ServerWriteReactor<v1::LogChunk>
                      request_.stream() == v1::LOG_STREAM_STDERR};
     reading_file_ = true;
     for (;;) {
-      auto part = context_.log_files.read(key, offset_, kMaxChunk);
+      auto part = context_.log_files.read(key, next_offset(), kMaxChunk);
       if (!part) return no_file(source, part.error());
       if (!part->data.empty()) push_data(source.number, part->offset, part->data);
       const std::lock_guard lock(mutex_);
       offset_ = part->offset + static_cast<std::int64_t>(part->data.size());
       if (part->end) break;
-      if (queued() >= kMaxQueuedChunks) {
-        source_ = source;
-        paused_ = true;
-        break;
-      }
+      if (queued() < kMaxQueuedChunks) continue;
+      source_ = source;
+      paused_ = true;
+      return context_.pool.post([me = shared_from_this()] { me->written(); });  // may be empty now
     }
-    reading_file_ = paused_;
-    if (!paused_) finished(source);
+    reading_file_ = false;
+    finished(source);
+  }
+
+  std::int64_t next_offset() {
+    const std::lock_guard lock(mutex_);
+    return offset_;
   }
 
   void no_file(const Source& source, const Error& error) {

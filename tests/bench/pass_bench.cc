@@ -21,8 +21,7 @@ constexpr int kShares = 50;
 double micros(const std::function<void()>& work) {
   const auto begin = std::chrono::steady_clock::now();
   work();
-  const std::chrono::duration<double, std::micro> took =
-      std::chrono::steady_clock::now() - begin;
+  const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
   return took.count();
 }
 
@@ -121,8 +120,8 @@ void run(bench::Table& table) {
   while (world->state().jobs().empty()) world->executor().run_one();
   std::size_t starts = 0;
   const double filling = micros([&] { starts = plan_size(*world); });
-  table.row("filling the empty cluster, decisions/s",
-            static_cast<double>(starts) / (filling / 1e6), "/s");
+  table.row("filling the empty cluster, decisions/s", static_cast<double>(starts) / (filling / 1e6),
+            "/s");
   world->settle();
   submit(*world, 1'000, 0, 0);
   world->settle();

@@ -113,9 +113,39 @@ bool is_borrowing(const Recount& count, const Chosen& chosen, ShareId share, Uni
   });
 }
 
-// P1, P2, P4: who may be a victim of `want`, with `before` gone already.
+/// The nodes that would hold more instances with every candidate of the means gone (P5).
+std::set<NodeId> useful_nodes(const State& state, const Want& want, std::string_view rule) {
+  const Recount now(state, {{}, {want.job}});
+  const std::int32_t priority = state.job(want.job).priority;
+  const bool in_share = state.policy().share(want.share)->def.in_share_preemption;
+  Without without;
+  without.bookings.insert(want.job);
+  const auto add = [&](const Held& held) {
+    if (held.stopping || !held.preemptible || !now.on_usable_node(held)) return;
+    if (held.attempt.valid()) without.stopped.insert(held.attempt);
+    if (!held.attempt.valid()) without.bookings.insert(held.job);
+  };
+  for (const Held& held : now.holders()) {
+    if (held.share != want.share || held.unit != want.unit || rule == "P3(i)") continue;
+    if (in_share && held.priority < priority) add(held);
+  }
+  for (const Share& share : state.policy().shares) {
+    if (share.id == want.share || rule == "P3(ii)") continue;
+    for (const Held* held : now.borrowing(share.id, want.unit)) add(*held);
+  }
+  const Recount then(state, without);
+  std::set<NodeId> useful;
+  for (const Node& node : state.nodes()) {
+    if (then.fitting_on(want, node, true) > now.fitting_on(want, node, true)) {
+      useful.insert(node.id);
+    }
+  }
+  return useful;
+}
+
+// P1, P2, P4, P5: who may be a victim of `want`, with `before` gone already.
 std::string check_victim(const State& state, const Want& want, const Chosen& chosen,
-                         const std::vector<Chosen>& before) {
+                         const std::vector<Chosen>& before, const std::set<NodeId>& useful) {
   Without without;
   without.bookings.insert(want.job);
   for (const Chosen& c : before) {
@@ -130,7 +160,10 @@ std::string check_victim(const State& state, const Want& want, const Chosen& cho
   if (victim == nullptr || victim->stopping) return "its victim is gone or being stopped";
   if (!victim->preemptible) return "its victim is not preemptible (P11)";
   if (victim->unit != want.unit) return "its victim holds another unit";
-  if (!count.on_usable_node(*victim)) return "its victim stands on no usable node (P5)";
+  if (std::none_of(victim->uses.begin(), victim->uses.end(),
+                   [&](const InstanceUse& use) { return useful.contains(use.node); })) {
+    return "its victim stands on no node that would hold more (P5)";
+  }
   const Job& job = state.job(want.job);
   if (victim->share == want.share) {
     if (!state.policy().share(want.share)->def.in_share_preemption) {
@@ -151,7 +184,7 @@ std::string check_victim(const State& state, const Want& want, const Chosen& cho
 // P6: no proper subset suffices, and no single other victim of such priority does instead of
 // several.
 std::string check_minimal(const State& state, const Decision& d, const Want& want,
-                          const std::vector<Chosen>& victims) {
+                          const std::vector<Chosen>& victims, const std::set<NodeId>& useful) {
   if (victims.empty() || victims.size() > 8) return {};
   const std::size_t all = (std::size_t{1} << victims.size()) - 1;
   for (std::size_t mask = 0; mask < all; ++mask) {
@@ -173,7 +206,7 @@ std::string check_minimal(const State& state, const Decision& d, const Want& wan
     const bool own = held.share == want.share;
     if (held.priority > highest || (own && rule == "P3(i)") || (!own && rule == "P3(ii)")) continue;
     const Chosen single{held.attempt, held.job};
-    if (!check_victim(state, want, single, {}).empty()) continue;
+    if (!check_victim(state, want, single, {}, useful).empty()) continue;
     if (fits_without(state, want, {single})) {
       return fault_of(d, fmt::format("job {} alone would do instead of {} victims (P6)",
                                      held.job.value, victims.size()));
@@ -200,11 +233,12 @@ std::string check_book_decision(const State& state, const Decision& d,
     if (borrows != d.borrows) return fault_of(d, "says wrongly whether it borrows");
   }
   if (std::string fault = check_uses(state, count, d, want, true); !fault.empty()) return fault;
+  const std::set<NodeId> useful = useful_nodes(state, want, d.rule);
   // Voided bookings come first in the plan, whatever the order of choice: each alone must be right.
   for (std::size_t i = 0; i < victims.size(); ++i) {
     std::vector<Chosen> before;
     if (voided.empty()) before.assign(victims.begin(), victims.begin() + static_cast<int>(i));
-    const std::string fault = check_victim(state, want, victims[i], before);
+    const std::string fault = check_victim(state, want, victims[i], before, useful);
     if (!fault.empty()) return fault_of(d, fault);
   }
   for (const AttemptId awaited : d.awaits) {
@@ -214,7 +248,7 @@ std::string check_book_decision(const State& state, const Decision& d,
       return fault_of(d, "waits for an attempt that nobody stops");
     }
   }
-  return check_minimal(state, d, want, victims);
+  return check_minimal(state, d, want, victims, useful);
 }
 
 std::string check_decisions(const State& state, const Plan& plan, Time now,

@@ -233,35 +233,38 @@ std::int64_t Recount::device_used(NodeId node, std::int32_t device, bool after) 
   return after ? it->second.after : std::max(it->second.now, it->second.after);
 }
 
-std::int64_t Recount::fitting(const Want& want, bool after) const {
-  const EnvId env = env_of(want.share);
-  std::int64_t total = 0;
-  for (const Node& node : state_.nodes()) {
-    if (node.env != env || node.link != NodeLink::kUp || node.admin != NodeAdmin::kOpen) continue;
-    const auto left = [&](std::int64_t all, const std::map<NodeId, Use>& used) {
-      const auto it = used.find(node.id);
-      if (it == used.end()) return all;
-      return all - (after ? it->second.after : std::max(it->second.now, it->second.after));
-    };
-    std::int64_t n = want.instances;
-    if (want.cpus > 0) n = std::min(n, left(node.cpus, cpus_) / want.cpus);
-    if (want.memory_mib > 0) n = std::min(n, left(node.memory_mib, memory_) / want.memory_mib);
-    std::int64_t whole = 0;
-    std::int64_t parts = 0;
-    for (std::size_t d = 0; d < node.devices.size(); ++d) {
-      if (!model_fits(node.devices[d], want.model)) continue;
-      if (!node.devices[d].usable || node.devices[d].charged) continue;
-      const std::int64_t free = 1000 - device_used(node.id, static_cast<std::int32_t>(d), after);
-      if (free == 1000) ++whole;
-      if (free < 1000 && want.part > 0) parts += std::max<std::int64_t>(0, free) / want.part;
-    }
-    // The most n for which n * whole devices and n parts can be had together.
-    for (; n > 0; --n) {
-      const std::int64_t rest = whole - n * want.whole;
-      if (rest >= 0 && (want.part == 0 || parts + rest * (1000 / want.part) >= n)) break;
-    }
-    total += std::max<std::int64_t>(0, n);
+std::int64_t Recount::fitting_on(const Want& want, const Node& node, bool after) const {
+  if (node.env != env_of(want.share) || !node.accepts_new()) return 0;
+  const auto left = [&](std::int64_t all, const std::map<NodeId, Use>& used) {
+    const auto it = used.find(node.id);
+    if (it == used.end()) return all;
+    return all - (after ? it->second.after : std::max(it->second.now, it->second.after));
+  };
+  std::int64_t n = kMaxInstances;
+  if (want.cpus > 0) n = std::min(n, left(node.cpus, cpus_) / want.cpus);
+  if (want.memory_mib > 0) n = std::min(n, left(node.memory_mib, memory_) / want.memory_mib);
+  if (want.whole == 0 && want.part == 0) return std::max<std::int64_t>(0, n);
+  std::int64_t whole = 0;
+  std::int64_t parts = 0;
+  for (std::size_t d = 0; d < node.devices.size(); ++d) {
+    if (!model_fits(node.devices[d], want.model)) continue;
+    if (!node.devices[d].usable || node.devices[d].charged) continue;
+    const std::int64_t free = 1000 - device_used(node.id, static_cast<std::int32_t>(d), after);
+    if (free == 1000) ++whole;
+    if (free < 1000 && want.part > 0) parts += std::max<std::int64_t>(0, free) / want.part;
   }
+  // The most n for which n * whole devices and n parts can be had together.
+  n = std::min(n, want.whole > 0 ? whole / want.whole : parts + whole * (1000 / want.part));
+  for (; n > 0; --n) {
+    const std::int64_t rest = whole - n * want.whole;
+    if (rest >= 0 && (want.part == 0 || parts + rest * (1000 / want.part) >= n)) break;
+  }
+  return std::max<std::int64_t>(0, n);
+}
+
+std::int64_t Recount::fitting(const Want& want, bool after) const {
+  std::int64_t total = 0;
+  for (const Node& node : state_.nodes()) total += fitting_on(want, node, after);
   return total;
 }
 

@@ -65,7 +65,9 @@ class Recount {
   [[nodiscard]] Amount lendable(UnitId unit, EnvId env, bool after) const;
   [[nodiscard]] EnvId env_of(ShareId share) const;
   [[nodiscard]] Claim claim(const Want& want, bool after) const;
-  /// Instances that the nodes that take something new can hold.
+  /// Instances that `node` can hold; 0 when it takes nothing new.
+  [[nodiscard]] std::int64_t fitting_on(const Want& want, const Node& node, bool after) const;
+  /// The same over all nodes.
   [[nodiscard]] std::int64_t fitting(const Want& want, bool after) const;
   /// The holders of `unit` in `share` that borrow (P4).
   [[nodiscard]] std::vector<const Held*> borrowing(ShareId share, UnitId unit) const;

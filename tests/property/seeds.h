@@ -23,6 +23,8 @@ inline std::array<char, 128>& abort_text() {
 inline void announce_abort(int) {
   const std::string_view text(abort_text().data());
   (void)!write(STDERR_FILENO, text.data(), text.size());
+  std::signal(SIGABRT, SIG_DFL);
+  std::abort();
 }
 
 /// Runs `test` for each seed and stops at the first for which it returns a fault.

@@ -1,4 +1,5 @@
-// Every scenario file of this folder is one test, run through the engine with all invariants checked.
+// Every scenario file of this folder is one test, run through the engine with all invariants
+// checked.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -35,7 +36,8 @@ TEST_P(ScenarioTest, Holds) {
 
 std::string name_of(const testing::TestParamInfo<std::string>& info) {
   std::string name = std::filesystem::path(info.param).stem().string();
-  std::replace_if(name.begin(), name.end(), [](char c) { return std::isalnum(c) == 0; }, '_');
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return std::isalnum(c) == 0; }, '_');
   return name;
 }
 

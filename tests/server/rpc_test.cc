@@ -486,6 +486,28 @@ TEST_F(RpcTest, AnAgentsFirstWordIsHello) {
   EXPECT_EQ(stream->Finish().error_code(), StatusCode::INVALID_ARGUMENT);
 }
 
+using AgentStream = grpc::ClientReaderWriter<v1::AgentMessage, v1::ServerMessage>;
+
+// Reports every state of one instance; each is acknowledged.
+void live_through(AgentStream& stream, const v1::Fence& fence) {
+  std::uint64_t report_id = 0;
+  for (const auto state :
+       {v1::INSTANCE_STATE_STARTING, v1::INSTANCE_STATE_RUNNING, v1::INSTANCE_STATE_EXITED}) {
+    v1::AgentMessage said;
+    said.mutable_report()->set_report_id(++report_id);
+    auto& status = *said.mutable_report()->mutable_status();
+    *status.mutable_fence() = fence;
+    status.set_state(state);
+    if (state == v1::INSTANCE_STATE_EXITED) status.mutable_exit()->set_exit_code(0);
+    stream.Write(said);
+    v1::ServerMessage order;
+    do {
+      ASSERT_TRUE(stream.Read(&order));
+    } while (!order.has_ack_report());
+    EXPECT_EQ(order.ack_report().report_id(), report_id);
+  }
+}
+
 // One node whose agent is this test: the job runs only in its words.
 TEST_F(RpcTest, AJobGoesThroughAnAgentsHands) {
   auto agents = v1::AgentService::NewStub(channel_);
@@ -508,21 +530,7 @@ TEST_F(RpcTest, AJobGoesThroughAnAgentsHands) {
   EXPECT_EQ(order.start().job_id(), id);
   EXPECT_EQ(order.start().command(0), "/bin/true");
   const v1::Fence fence = order.start().fence();
-  std::uint64_t report_id = 0;
-  for (const auto state :
-       {v1::INSTANCE_STATE_STARTING, v1::INSTANCE_STATE_RUNNING, v1::INSTANCE_STATE_EXITED}) {
-    v1::AgentMessage said;
-    said.mutable_report()->set_report_id(++report_id);
-    auto& status = *said.mutable_report()->mutable_status();
-    *status.mutable_fence() = fence;
-    status.set_state(state);
-    if (state == v1::INSTANCE_STATE_EXITED) status.mutable_exit()->set_exit_code(0);
-    stream->Write(said);
-    do {
-      ASSERT_TRUE(stream->Read(&order));
-    } while (!order.has_ack_report());
-    EXPECT_EQ(order.ack_report().report_id(), report_id);
-  }
+  live_through(*stream, fence);
   v1::Job job;
   ASSERT_TRUE(get(id, &job).ok());
   EXPECT_EQ(job.state(), v1::JOB_STATE_SUCCEEDED);
