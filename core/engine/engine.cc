@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
+#include <deque>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -53,6 +54,8 @@ class Engine::Impl {
   [[nodiscard]] bool idle() const;
 
  private:
+  void hand_over(Executor::Task task);
+  void accept(Queued queued);
   void schedule_pump();
   void pump();
   void run_queries();
@@ -92,7 +95,6 @@ class Engine::Impl {
   Time next_tick_ = kNever;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 
-  mutable std::mutex mutex_;  ///< Guards what other threads touch: the members below.
   std::deque<Queued> queue_;
   std::deque<std::function<void(const State&)>> queries_;
   bool pump_scheduled_ = false;
@@ -132,53 +134,52 @@ Result<void> Engine::Impl::start() {
   return {};
 }
 
+// Other threads reach the engine through the executor only: no lock here, and what is handed over
+// in one turn of the loop makes one batch.
+void Engine::Impl::hand_over(Executor::Task task) {
+  executor_.post([alive = std::weak_ptr<bool>(alive_), task = std::move(task)] {
+    if (!alive.expired()) task();
+  });
+}
+
 void Engine::Impl::post(Command command, ReplyFn reply) {
-  std::optional<Error> refusal;
-  {
-    const std::lock_guard lock(mutex_);
-    if (stopping_) {
-      refusal = unavailable("the server is stopping: try again in a moment");
-    } else if (queue_.size() >= config_.max_queued_commands) {
-      refusal =
-          Error{ErrorCode::kResourceExhausted,
-                fmt::format("{} commands wait already: try again in a moment", queue_.size())};
-    } else {
-      queue_.push_back({std::move(command), std::move(reply)});
-    }
+  auto queued = std::make_shared<Queued>(Queued{std::move(command), std::move(reply)});
+  hand_over([this, queued] { accept(std::move(*queued)); });
+}
+
+void Engine::Impl::accept(Queued queued) {
+  if (stopping_) {
+    queued.reply(unavailable("the server is stopping: try again in a moment"));
+  } else if (queue_.size() >= config_.max_queued_commands) {
+    queued.reply(
+        Error{ErrorCode::kResourceExhausted,
+              fmt::format("{} commands wait already: try again in a moment", queue_.size())});
+  } else {
+    queue_.push_back(std::move(queued));
+    schedule_pump();
   }
-  if (!refusal) return schedule_pump();
-  executor_.post([reply = std::move(reply), error = std::move(*refusal)] { reply(error); });
 }
 
 void Engine::Impl::query(std::function<void(const State&)> query) {
-  {
-    const std::lock_guard lock(mutex_);
-    queries_.push_back(std::move(query));
-  }
-  schedule_pump();
+  hand_over([this, query = std::move(query)] {
+    queries_.push_back(query);
+    schedule_pump();
+  });
 }
 
 void Engine::Impl::drain(std::function<void()> done) {
-  {
-    const std::lock_guard lock(mutex_);
+  hand_over([this, done = std::move(done)] {
     stopping_ = true;
-    drained_ = std::move(done);
-  }
-  schedule_pump();
+    drained_ = done;
+    schedule_pump();
+  });
 }
 
 void Engine::Impl::schedule_pump() {
-  {
-    const std::lock_guard lock(mutex_);
-    if (pump_scheduled_) return;
-    pump_scheduled_ = true;
-  }
-  executor_.post([this, alive = std::weak_ptr<bool>(alive_)] {
-    if (alive.expired()) return;
-    {
-      const std::lock_guard lock(mutex_);
-      pump_scheduled_ = false;
-    }
+  if (pump_scheduled_) return;
+  pump_scheduled_ = true;
+  hand_over([this] {
+    pump_scheduled_ = false;
     pump();
   });
 }
@@ -201,31 +202,21 @@ void Engine::Impl::pump() {
     return;
   }
   commands_ran_last_ = false;
-  const bool more = [this] {
-    const std::lock_guard lock(mutex_);
-    return !queue_.empty() || !queries_.empty();
-  }();
-  if (more) return schedule_pump();
+  if (!queue_.empty() || !queries_.empty()) return schedule_pump();
   finish_drain();
 }
 
 void Engine::Impl::run_queries() {
   std::deque<std::function<void(const State&)>> queries;
-  {
-    const std::lock_guard lock(mutex_);
-    queries.swap(queries_);
-  }
+  queries.swap(queries_);
   for (const auto& query : queries) query(state_);
 }
 
 bool Engine::Impl::run_commands() {
   std::deque<Queued> batch;
-  {
-    const std::lock_guard lock(mutex_);
-    while (!queue_.empty() && batch.size() < config_.max_batch_commands) {
-      batch.push_back(std::move(queue_.front()));
-      queue_.pop_front();
-    }
+  while (!queue_.empty() && batch.size() < config_.max_batch_commands) {
+    batch.push_back(std::move(queue_.front()));
+    queue_.pop_front();
   }
   if (batch.empty()) return false;
   Transaction tx(state_, config_, now());
@@ -272,10 +263,7 @@ void Engine::Impl::run_pass() {
 
 void Engine::Impl::refuse_all(const Error& error) {
   std::deque<Queued> batch;
-  {
-    const std::lock_guard lock(mutex_);
-    batch.swap(queue_);
-  }
+  batch.swap(queue_);
   for (Queued& queued : batch) queued.reply(error);
 }
 
@@ -376,13 +364,11 @@ void Engine::Impl::schedule_tick(Time when) {
 }
 
 void Engine::Impl::tick() {
-  {
-    const std::lock_guard lock(mutex_);
-    queue_.push_back({Command{"", TickCommand{}}, [this](Result<Reply> done) {
-                        if (done)
-                          schedule_all_ticks();  // Refused while read-only: the resumption does it.
-                      }});
-  }
+  // Refused while read-only: then the resumption schedules the next one.
+  const auto done = [this](const Result<Reply>& result) {
+    if (result) schedule_all_ticks();
+  };
+  queue_.push_back({Command{"", TickCommand{}}, done});
   schedule_pump();
 }
 
@@ -404,19 +390,13 @@ void Engine::Impl::schedule_all_ticks() {
 }
 
 bool Engine::Impl::idle() const {
-  const std::lock_guard lock(mutex_);
   return queue_.empty() && queries_.empty() && !in_flight_ && !pass_needed_ && !pump_scheduled_ &&
          next_decision_ >= plan_.decisions.size();
 }
 
 void Engine::Impl::finish_drain() {
-  std::function<void()> done;
-  {
-    const std::lock_guard lock(mutex_);
-    if (!stopping_ || !queue_.empty()) return;
-    done = std::exchange(drained_, nullptr);
-  }
-  if (done) done();
+  if (!stopping_ || !queue_.empty()) return;
+  if (const auto done = std::exchange(drained_, nullptr)) done();
 }
 
 Engine::Engine(Store& store, AgentGateway& gateway, Observer& observer, Executor& executor,

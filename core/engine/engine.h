@@ -6,10 +6,8 @@
 // everything but post(). While a commit is in flight the state is ahead of the store; queries wait
 // for it.
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 

@@ -139,6 +139,7 @@ void AgentHub::refuse(const std::shared_ptr<AgentLink>& link, const Error& why) 
 }
 
 void AgentHub::hello(const std::shared_ptr<AgentLink>& link, const v1::Hello& hello) {
+  if (stopping_) return link->close(*stopping_);
   auto command = to_register(hello, ports_.identity().store_id);
   if (!command) return refuse(link, command.error());
   const std::string name = hello.node_name();
@@ -267,6 +268,7 @@ void AgentHub::drop_session(NodeEntry& entry, const Error& why) {
 }
 
 void AgentHub::close_all(const Error& why) {
+  stopping_ = why;
   for (auto& [name, entry] : nodes_) drop_session(entry, why);
 }
 

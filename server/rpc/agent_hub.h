@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -96,6 +97,7 @@ class AgentHub final : public AgentGateway {
   std::map<std::string, NodeEntry> nodes_;
   std::map<const AgentLink*, std::string> node_of_link_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  ///< Timers hold it weakly.
+  std::optional<Error> stopping_;  ///< Set by close_all(): a later session is closed at once.
 };
 
 }  // namespace gpuq::rpc

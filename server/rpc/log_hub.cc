@@ -7,10 +7,13 @@ namespace gpuq::rpc {
 
 void LogHub::attach(const std::string& node, std::shared_ptr<LogLink> link) {
   std::shared_ptr<LogLink> old;
+  std::optional<Error> stopping;
   {
     const std::lock_guard lock(mutex_);
-    old = std::exchange(links_[node], std::move(link));
+    stopping = stopping_;
+    if (!stopping) old = std::exchange(links_[node], link);
   }
+  if (stopping) return link->close(*stopping);
   if (old == nullptr) return;
   fail_requests(node);
   old->close({ErrorCode::kAborted, "a newer log session of this node took its place"});
@@ -68,6 +71,7 @@ void LogHub::close_all(const Error& why) {
   std::map<std::string, std::shared_ptr<LogLink>> links;
   {
     const std::lock_guard lock(mutex_);
+    stopping_ = why;
     links.swap(links_);
   }
   for (const auto& [node, link] : links) {

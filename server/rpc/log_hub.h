@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "core/base/result.h"
@@ -49,6 +50,7 @@ class LogHub {
   void fail_requests(const std::string& node);
 
   mutable std::mutex mutex_;
+  std::optional<Error> stopping_;  ///< Set by close_all(): a later link is closed at once.
   RequestId next_ = 1;
   std::map<std::string, std::shared_ptr<LogLink>> links_;
   std::map<RequestId, Request> requests_;

@@ -14,8 +14,7 @@ using testing::MatchesRegex;
 
 TEST_F(ClusterTest, FirstContactWithFlagsOnly) {
   cluster_.start_server();
-  cluster_.launch_agent("n1");
-  // No waiting for the node: the job does that.
+  cluster_.start_agent("n1");
   const Output output = cluster_.gpuq(
       {"run", "--quiet", "--gpus", "1", "--", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES"});
   EXPECT_EQ(output.code, 0) << output.err;
@@ -32,6 +31,7 @@ TEST_F(ClusterTest, FirstContactWithoutAnyFlag) {
       "gpuq-agent --devices fake:1xA10G > agent.log 2>&1 & agent=$!\n"
       "trap 'kill $server $agent; wait' EXIT\n"
       "until gpuq status > /dev/null 2>&1; do kill -0 $server || exit 1; sleep 0.05; done\n"
+      "until gpuq node ls --json | grep -q UP; do kill -0 $agent || exit 1; sleep 0.05; done\n"
       "gpuq run --quiet --gpus 1 -- sh -c 'echo $CUDA_VISIBLE_DEVICES' > seen 2> errors\n";
   const Output output = cluster_.run_isolated(script, {Cluster::binary("")});
   if (output.code == kNoNetwork) GTEST_SKIP() << "no network of our own here";

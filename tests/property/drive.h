@@ -100,6 +100,7 @@ class DriveOn {
   }
 
   void show() {
+    if (state().policy().builtin) return;  // Nothing of the scenario holds yet.
     if (world_.state().version() == shown_) return;
     shown_ = world_.state().version();
     if (hooks_.changed) hooks_.changed();
