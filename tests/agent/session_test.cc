@@ -3,6 +3,7 @@
 #include "agent/session.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include "tests/agent/support.h"
 
@@ -188,6 +189,7 @@ TEST_F(SessionTest, ALostServerStopsNoJobAndTheEndIsReportedLater) {
 }
 
 TEST_F(SessionTest, ChangesBetweenHelloAndWelcomeAreReported) {
+  ASSERT_EQ(::mkfifo((dir.path() + "/fifo").c_str(), 0600), 0);
   transport.receive(welcome(1));
   transport.receive(start(1, 1, "read x < " + dir.path() + "/fifo; exit 8"));
   ASSERT_TRUE(run_until(loop, [&] { return agent->is(1, InstanceState::kRunning); }));
