@@ -35,13 +35,13 @@ Error unavailable(std::string message) { return {ErrorCode::kUnavailable, std::m
 class Engine::Impl {
  public:
   Impl(Store& store, AgentGateway& gateway, Observer& observer, Executor& executor,
-       const Clock& clock, EngineConfig config)
+       const Clock& clock, const EngineConfig& config)
       : store_(store),
         gateway_(gateway),
         observer_(observer),
         executor_(executor),
         clock_(clock),
-        config_(std::move(config)) {}
+        config_(config) {}
 
   Result<void> start();
   void post(Command command, ReplyFn reply);
@@ -63,9 +63,9 @@ class Engine::Impl {
   void run_pass();
   void refuse_all(const Error& error);
   void commit(Transaction& tx, std::vector<Answer> answers);
-  void committed(std::vector<Event> events, std::vector<Effect> effects,
+  void committed(const std::vector<Event>& events, const std::vector<Effect>& effects,
                  std::vector<Answer> answers);
-  void failed(const Error& error, std::vector<Answer> answers);
+  void failed(const Error& error, const std::vector<Answer>& answers);
   void reload();
   void probe_later();
   void schedule_tick(Time when);
@@ -272,7 +272,7 @@ void Engine::Impl::commit(Transaction& tx, std::vector<Answer> answers) {
   CommitBatch batch;
   batch.rows = state_.take_changes();
   if (tx.events().empty() && batch.rows.empty()) {
-    return committed({}, std::move(tx.effects()), std::move(answers));
+    return committed({}, tx.effects(), std::move(answers));
   }
   batch.epoch = state_.identity().epoch;
   batch.time = tx.now();
@@ -283,18 +283,18 @@ void Engine::Impl::commit(Transaction& tx, std::vector<Answer> answers) {
   store_.commit(std::move(batch),
                 [this, alive = std::weak_ptr<bool>(alive_), events = std::move(tx.events()),
                  effects = std::move(tx.effects()),
-                 answers = std::move(answers)](Result<void> result) mutable {
+                 answers = std::move(answers)](const Result<void>& result) mutable {
                   if (alive.expired()) return;
                   in_flight_ = false;
                   if (result) {
-                    committed(std::move(events), std::move(effects), std::move(answers));
+                    committed(events, effects, std::move(answers));
                   } else {
-                    failed(result.error(), std::move(answers));
+                    failed(result.error(), answers);
                   }
                 });
 }
 
-void Engine::Impl::committed(std::vector<Event> events, std::vector<Effect> effects,
+void Engine::Impl::committed(const std::vector<Event>& events, const std::vector<Effect>& effects,
                              std::vector<Answer> answers) {
   if (!events.empty()) observer_.on_committed(events);
   for (Answer& answer : answers) answer.reply(std::move(answer.result));
@@ -303,7 +303,7 @@ void Engine::Impl::committed(std::vector<Event> events, std::vector<Effect> effe
 }
 
 // Nothing of the batch may be seen: the memory is thrown away and loaded again.
-void Engine::Impl::failed(const Error& error, std::vector<Answer> answers) {
+void Engine::Impl::failed(const Error& error, const std::vector<Answer>& answers) {
   ++stats_.failed_commits;
   read_only_ = true;
   plan_ = {};
@@ -317,7 +317,7 @@ void Engine::Impl::failed(const Error& error, std::vector<Answer> answers) {
     fatal_ = Error{ErrorCode::kUnavailable,
                    "another server has taken over this store: this one stays read-only, stop it"};
   }
-  for (Answer& answer : answers) answer.reply(refusal);
+  for (const Answer& answer : answers) answer.reply(refusal);
   if (!fatal_) probe_later();
   schedule_pump();
 }
@@ -341,7 +341,7 @@ void Engine::Impl::probe_later() {
   executor_.call_at(clock_.now() + config_.probe_interval,
                     [this, alive = std::weak_ptr<bool>(alive_)] {
                       if (alive.expired()) return;
-                      store_.probe([this, alive](Result<void> result) {
+                      store_.probe([this, alive](const Result<void>& result) {
                         if (alive.expired()) return;
                         if (result && lost_state_) reload();
                         if (!result || lost_state_) return probe_later();
@@ -401,7 +401,7 @@ void Engine::Impl::finish_drain() {
 
 Engine::Engine(Store& store, AgentGateway& gateway, Observer& observer, Executor& executor,
                const Clock& clock, EngineConfig config)
-    : impl_(std::make_unique<Impl>(store, gateway, observer, executor, clock, std::move(config))) {}
+    : impl_(std::make_unique<Impl>(store, gateway, observer, executor, clock, config)) {}
 Engine::~Engine() = default;
 
 Result<void> Engine::start() { return impl_->start(); }
