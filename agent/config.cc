@@ -17,10 +17,6 @@ constexpr std::int64_t kMostCpus = 65'536;
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;
 constexpr std::size_t kLongestName = 253;
 
-Error invalid(std::string message) {
-  return Error{ErrorCode::kInvalidArgument, std::move(message)};
-}
-
 void read_devices(ConfigReader& file, AgentConfig& config) {
   if (!file.is_map("devices")) {
     std::string text;

@@ -22,6 +22,12 @@ endif()
 
 set(GPUQ_OPTIMIZE "" CACHE STRING "Optimisation and debug flags of our own code, e.g. -O1;-g1")
 set(GPUQ_WARNINGS -Wall -Wextra -Wconversion -Wshadow -Werror)
+# Presets that only test compile several sources as one (CMAKE_UNITY_BUILD): half the time. dev does
+# not, so that each source is known to stand alone.
+if(CMAKE_UNITY_BUILD)
+  set(CMAKE_UNITY_BUILD_BATCH_SIZE 8)
+  list(APPEND GPUQ_WARNINGS $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+endif()
 set(GPUQ_SANITIZE_FLAGS "")
 if(GPUQ_SANITIZE)
   set(GPUQ_SANITIZE_FLAGS -fsanitize=${GPUQ_SANITIZE} -fno-omit-frame-pointer)
@@ -42,4 +48,5 @@ endfunction()
 # preset's own flags are in GPUQ_OPTIMIZE and do not reach it).
 function(gpuq_generated_flags target)
   target_compile_options(${target} PRIVATE -w -g0 -O1)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
 endfunction()

@@ -11,11 +11,13 @@ function(gpuq_test_target target)
   target_compile_definitions(${target} PRIVATE GPUQ_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 endfunction()
 
-# gpuq_tests(NAME target DIR folder LABEL label DEPS layers [TIMEOUT seconds] [PROGRAMS programs])
-# DEPS: no more than needed, so that a layer that does not build stops only its own tests.
+# gpuq_tests(NAME target DIR folder LABEL label DEPS layers [TIMEOUT seconds] [PROGRAMS programs]
+#            [COMPUTES])
+# COMPUTES: the tests' own code takes time, and is optimised as the layers are; the others compile
+# faster without. DEPS: no more than needed, so that a layer that does not build stops only its own tests.
 # PROGRAMS: of our binaries, those that the tests run; the tests get GPUQ_BIN_DIR.
 function(gpuq_tests)
-  cmake_parse_arguments(T "" "NAME;DIR;LABEL;TIMEOUT" "DEPS;PROGRAMS" ${ARGN})
+  cmake_parse_arguments(T "COMPUTES" "NAME;DIR;LABEL;TIMEOUT" "DEPS;PROGRAMS" ${ARGN})
   gpuq_glob(sources ${T_DIR} GLOB_RECURSE *.cc *.h)
   set(compiled ${sources})
   list(FILTER compiled INCLUDE REGEX "\\.cc$")
@@ -27,6 +29,9 @@ function(gpuq_tests)
   endif()
   add_executable(${T_NAME} ${sources})
   gpuq_test_target(${T_NAME} ${T_DEPS})
+  if(NOT T_COMPUTES AND "-O1" IN_LIST GPUQ_OPTIMIZE)
+    target_compile_options(${T_NAME} PRIVATE -O0)
+  endif()
   target_link_libraries(${T_NAME} PRIVATE GTest::gmock GTest::gtest GTest::gtest_main)
   if(T_PROGRAMS)
     target_compile_definitions(${T_NAME} PRIVATE
@@ -63,9 +68,10 @@ function(gpuq_all_tests)
   gpuq_include_folder(gpuq_tests tests)
   set(core gpuq_sim gpuq_policy gpuq_snapshot)
   gpuq_tests(NAME gpuq_unit_tests DIR tests/unit LABEL unit DEPS ${core})
-  gpuq_tests(NAME gpuq_property_tests DIR tests/property LABEL property DEPS ${core} TIMEOUT 300)
+  gpuq_tests(NAME gpuq_property_tests DIR tests/property LABEL property DEPS ${core} COMPUTES
+             TIMEOUT 300)
   gpuq_tests(NAME gpuq_scenario_tests DIR tests/scenario LABEL scenario DEPS ${core})
-  gpuq_tests(NAME gpuq_sim_tests DIR tests/sim LABEL sim DEPS ${core} TIMEOUT 300)
+  gpuq_tests(NAME gpuq_sim_tests DIR tests/sim LABEL sim DEPS ${core} COMPUTES TIMEOUT 300)
   gpuq_tidy_tests()
   if(GPUQ_CORE_ONLY)
     return()

@@ -16,10 +16,6 @@ constexpr std::size_t kMaxCommand = 1024 * 1024;
 constexpr std::size_t kMaxArgument = 128 * 1024 - 1;
 constexpr std::size_t kMaxEnvironment = 1024 * 1024;
 
-Error invalid(std::string message) {
-  return Error{ErrorCode::kInvalidArgument, std::move(message)};
-}
-
 Error at_option(const char* option, const Error& error) {
   return invalid(std::string(option) + ": " + error.message);
 }

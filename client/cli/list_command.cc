@@ -19,10 +19,6 @@ constexpr v1::JobState kActiveStates[] = {v1::JOB_STATE_SUBMITTED, v1::JOB_STATE
                                           v1::JOB_STATE_STARTING,  v1::JOB_STATE_RUNNING};
 constexpr v1::JobState kEndedStates[] = {v1::JOB_STATE_SUCCEEDED, v1::JOB_STATE_FAILED};
 
-Error invalid(std::string message) {
-  return Error{ErrorCode::kInvalidArgument, std::move(message)};
-}
-
 Result<> add_states(const ListOptions& options, v1::ListJobsRequest& request) {
   for (const auto& word : options.states) {
     std::string upper = word;

@@ -11,10 +11,6 @@ namespace {
 
 constexpr std::int64_t kMaxMilli = 1'000'000'000;
 
-Error invalid(std::string message) {
-  return Error{ErrorCode::kInvalidArgument, std::move(message)};
-}
-
 }  // namespace
 
 Result<Duration> parse_slurm_time(const std::string& text) {

@@ -9,9 +9,6 @@ namespace gpuq {
 
 namespace {
 
-/// A server may allow more than the default limits: those are checked there alone.
-constexpr std::int32_t kNoLimit = 1'000'000;
-
 bool names_every_kind(const PolicyDoc& doc) {
   return doc.units && doc.environments && doc.policies && doc.queues;
 }

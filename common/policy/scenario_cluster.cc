@@ -19,7 +19,6 @@ constexpr std::int32_t kPlentyCpus = 1024;
 constexpr std::int64_t kPlentyMemoryMib = std::int64_t{8} << 20;
 constexpr const char* kAnyModel = "GPU";
 constexpr std::int64_t kMaxDevices = 1'000'000;
-constexpr std::int32_t kNoLimit = 1'000'000;
 
 Node make_node(const std::string& name, std::int64_t gpus, const std::string& model) {
   Node node;

@@ -24,8 +24,6 @@ struct DurationUnit {
 constexpr std::array<DurationUnit, 5> kDurationUnits{
     {{"d", 86'400'000}, {"h", 3'600'000}, {"m", 60'000}, {"s", 1'000}, {"ms", 1}}};
 
-Error invalid(std::string message) { return {ErrorCode::kInvalidArgument, std::move(message)}; }
-
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /// All of `text` as digits; nullopt otherwise and beyond 64 bits.

@@ -36,6 +36,11 @@ struct Error {
   std::string message;  ///< One sentence: what is wrong, the value, what to do.
 };
 
+/// kInvalidArgument with that message.
+inline Error invalid(std::string message) {
+  return {ErrorCode::kInvalidArgument, std::move(message)};
+}
+
 template <typename T = void>
 class [[nodiscard]] Result {
  public:

@@ -40,12 +40,6 @@ std::string show(const std::vector<TimeLimitAction>& actions) {
   return show(texts);
 }
 
-template <typename Def>
-const Def* find(const std::vector<Def>& defs, const std::string& name) {
-  const auto it = std::ranges::find(defs, name, &Def::name);
-  return it != defs.end() ? &*it : nullptr;
-}
-
 class Differ {
  public:
   std::vector<std::string> run(const PolicyDoc& before, const PolicyDoc& after) {
@@ -64,13 +58,13 @@ class Differ {
     const std::string outer = object_;
     for (const Def& def : after) {
       object_ = name_of(word, outer, def.name);
-      const Def* old = find(before, def.name);
+      const Def* old = find_named(before, def.name);
       if (old == nullptr) lines_.push_back(object_ + ": created");
       if (old != nullptr) (this->*changed)(*old, def);
       if (old == nullptr) created(def);
     }
     for (const Def& def : before) {
-      if (find(after, def.name) != nullptr) continue;
+      if (find_named(after, def.name) != nullptr) continue;
       deleted_.push_back(name_of(word, outer, def.name) + ": deleted");
     }
     object_ = outer;

@@ -11,12 +11,6 @@ namespace gpuq {
 
 namespace {
 
-template <typename Def>
-const Def* find(const std::vector<Def>& defs, const std::string& name) {
-  const auto it = std::ranges::find(defs, name, &Def::name);
-  return it != defs.end() ? &*it : nullptr;
-}
-
 bool offers(const EnvDef& environment, const std::string& unit) {
   return std::ranges::find(environment.capacity_limits, unit, &CapacityLimit::unit) !=
          environment.capacity_limits.end();
@@ -28,7 +22,7 @@ std::string place(const char* kind, std::size_t index) {
 
 template <typename Def>
 std::string place_of(const std::vector<Def>& defs, const std::string& name, const char* kind) {
-  const Def* def = find(defs, name);
+  const Def* def = find_named(defs, name);
   return def != nullptr ? place(kind, static_cast<std::size_t>(def - defs.data())) : kind;
 }
 
@@ -64,7 +58,7 @@ std::string busy_queue_of_unit(const PolicyDoc& base, const LiveJobs& live,
                                const std::string& unit) {
   for (const QueueDef& queue : *base.queues) {
     if (!live.queues.contains(queue.name) || queue.service_environments.empty()) continue;
-    const EnvDef* environment = find(*base.environments, queue.service_environments.front());
+    const EnvDef* environment = find_named(*base.environments, queue.service_environments.front());
     if (environment != nullptr && offers(*environment, unit)) return queue.name;
   }
   return "";
@@ -92,7 +86,7 @@ void guard_environments(const PolicyDoc& base, const PolicyDoc& target, const Li
                         std::vector<PolicyIssue>& issues) {
   for (const QueueDef& old : *base.queues) {
     const auto use = live.queues.find(old.name);
-    const QueueDef* queue = find(*target.queues, old.name);
+    const QueueDef* queue = find_named(*target.queues, old.name);
     if (use == live.queues.end() || queue == nullptr || old.service_environments.empty()) continue;
     if (queue->service_environments != old.service_environments) {
       issues.push_back({true,
@@ -103,8 +97,8 @@ void guard_environments(const PolicyDoc& base, const PolicyDoc& target, const Li
       continue;
     }
     const std::string& name = old.service_environments.front();
-    const EnvDef* before = find(*base.environments, name);
-    const EnvDef* after = find(*target.environments, name);
+    const EnvDef* before = find_named(*base.environments, name);
+    const EnvDef* after = find_named(*target.environments, name);
     if (before == nullptr || after == nullptr) continue;
     for (const CapacityLimit& limit : before->capacity_limits) {
       if (offers(*after, limit.unit)) continue;
@@ -119,7 +113,7 @@ void guard_environments(const PolicyDoc& base, const PolicyDoc& target, const Li
 
 void guard_builtin_queue(const PolicyDoc& target, const LiveJobs& live,
                          std::vector<PolicyIssue>& issues) {
-  if (!live.keeps_builtin() || find(*target.queues, kDefaultName) == nullptr) return;
+  if (!live.keeps_builtin() || find_named(*target.queues, kDefaultName) == nullptr) return;
   issues.push_back({true, place_of(*target.queues, kDefaultName, "job_queues") + ".name",
                     fmt::format("the built-in queue {} still has {}: use another name, or wait for "
                                 "them",
@@ -167,28 +161,30 @@ void guard_deletions(const PolicyTables& current, const PolicyDoc& base, const P
                      const ApplyPolicyCommand& command, std::vector<PolicyIssue>& issues) {
   DeletionGuard guard(command, issues);
   for (const UnitDef& old : *base.units) {
-    if (find(*target.doc.units, old.name) != nullptr || stays_for_deletion(current, old)) continue;
+    if (find_named(*target.doc.units, old.name) != nullptr || stays_for_deletion(current, old))
+      continue;
     guard.deletion("capacity_units", fmt::format("unit {}", old.name), false);
   }
   for (const SchedulingPolicyDef& old : *base.policies) {
-    if (find(*target.doc.policies, old.name) != nullptr) continue;
+    if (find_named(*target.doc.policies, old.name) != nullptr) continue;
     guard.deletion("scheduling_policies", fmt::format("policy {}", old.name), false);
   }
   for (const EnvDef& old : *base.environments) {
-    if (find(*target.doc.environments, old.name) != nullptr || stays_for_deletion(current, old)) {
+    if (find_named(*target.doc.environments, old.name) != nullptr ||
+        stays_for_deletion(current, old)) {
       continue;
     }
     guard.deletion("service_environments", fmt::format("environment {}", old.name), old.enabled);
   }
   for (const QueueDef& old : *base.queues) {
-    const QueueDef* queue = find(*target.doc.queues, old.name);
+    const QueueDef* queue = find_named(*target.doc.queues, old.name);
     if (queue == nullptr) {
       guard.deletion("job_queues", fmt::format("queue {}", old.name), old.enabled);
       continue;
     }
     const std::string path = place_of(*target.doc.queues, old.name, "job_queues");
     for (const ShareDef& share : old.shares) {
-      if (find(queue->shares, share.name) != nullptr) continue;
+      if (find_named(queue->shares, share.name) != nullptr) continue;
       guard.deletion(path, fmt::format("share {}/{}", old.name, share.name), share.enabled);
     }
   }

@@ -11,12 +11,6 @@ namespace gpuq {
 
 namespace {
 
-template <typename Def>
-const Def* find(const std::vector<Def>& defs, const std::string& name) {
-  const auto it = std::ranges::find(defs, name, &Def::name);
-  return it != defs.end() ? &*it : nullptr;
-}
-
 bool carries_shares_only(const QueueDef& queue) {
   return queue.scheduling_policy.empty() && queue.service_environments.empty() &&
          !queue.shares.empty();
@@ -62,7 +56,7 @@ class Composer {
     out = *named;
     if (command_.partial) {
       for (std::size_t i = 0; i < named->size(); ++i) {
-        existence(find(base, (*named)[i].name) != nullptr, (*named)[i].name,
+        existence(find_named(base, (*named)[i].name) != nullptr, (*named)[i].name,
                   fmt::format("{}[{}]", key, i));
       }
       add_missing(*out, base);
@@ -93,7 +87,7 @@ class Composer {
   }
 
   QueueDef merged(const QueueDef& named, const std::string& path) {
-    const QueueDef* old = find(*base_.queues, named.name);
+    const QueueDef* old = find_named(*base_.queues, named.name);
     const bool shares_only = carries_shares_only(named);
     if (!shares_only) {
       existence(old != nullptr, named.name, path);
@@ -104,7 +98,7 @@ class Composer {
     QueueDef queue = shares_only ? *old : named;
     queue.shares = named.shares;
     for (std::size_t i = 0; shares_only && i < named.shares.size(); ++i) {
-      existence(find(old->shares, named.shares[i].name) != nullptr, named.shares[i].name,
+      existence(find_named(old->shares, named.shares[i].name) != nullptr, named.shares[i].name,
                 fmt::format("{}.quota_shares[{}]", path, i));
     }
     add_missing(queue.shares, old->shares);

@@ -11,7 +11,6 @@ namespace gpuq {
 
 namespace {
 
-Error invalid(std::string message) { return {ErrorCode::kInvalidArgument, std::move(message)}; }
 Error not_found(std::string message) { return {ErrorCode::kNotFound, std::move(message)}; }
 Error refused(std::string message) { return {ErrorCode::kFailedPrecondition, std::move(message)}; }
 

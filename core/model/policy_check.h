@@ -12,6 +12,9 @@ namespace gpuq {
 /// Labels whose key starts so are gpuq's own.
 inline constexpr const char* kReservedLabelPrefix = "gpuq/";
 
+/// Limit of readers of files: a server may allow more than its defaults, and checks that itself.
+inline constexpr std::int32_t kNoLimit = 1'000'000;
+
 /// Checks a document that names every kind (an absent kind counts as empty). All errors and
 /// warnings at once, in document order, with paths into `doc`. `max_shares` per queue and
 /// `max_units` per share, both >= 1.

@@ -1,8 +1,19 @@
 #pragma once
 // The policy tables as a document: what an administrator would have written to get them.
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "core/model/policy.h"
 
 namespace gpuq {
+
+/// The definition of that name, or null.
+template <typename Def>
+const Def* find_named(const std::vector<Def>& defs, const std::string& name) {
+  const auto it = std::ranges::find(defs, name, &Def::name);
+  return it != defs.end() ? &*it : nullptr;
+}
 
 /// A built-in policy that is replaced while it has live jobs is retired: its queue and shares take
 /// nothing new and go with their last job; its environment and scheduling policy get this name, its

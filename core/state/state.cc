@@ -295,6 +295,11 @@ const Node* State::find_node(const std::string& name) const {
   return id == nullptr ? nullptr : &nodes_[ledger_.node_index(*id)];
 }
 
+const Node* State::find_node(NodeId id) const {
+  const auto it = std::ranges::lower_bound(nodes_, id, {}, &Node::id);
+  return it != nodes_.end() && it->id == id ? &*it : nullptr;
+}
+
 const Node& State::node(NodeId id) const { return nodes_[ledger_.node_index(id)]; }
 
 const JobClass* State::find_class(const JobClass& wanted) const {

@@ -64,6 +64,7 @@ class State final : public StateView {
   [[nodiscard]] const Job* find_job(JobId id) const;
   [[nodiscard]] const Attempt* find_attempt(AttemptId id) const;
   [[nodiscard]] const Node* find_node(const std::string& name) const;
+  [[nodiscard]] const Node* find_node(NodeId id) const;
   [[nodiscard]] const Node& node(NodeId id) const;  ///< Must exist.
   [[nodiscard]] bool class_is_unused(ClassId id) const;
   [[nodiscard]] const Booking* find_booking(JobId id) const;

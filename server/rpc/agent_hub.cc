@@ -105,9 +105,8 @@ void AgentHub::forget(const Fence& fence, NodeId node, std::int32_t) {
 }
 
 std::string AgentHub::node_name(NodeId node) const {
-  const auto& nodes = ports_.state().nodes();
-  const auto it = std::ranges::lower_bound(nodes, node, {}, &Node::id);
-  return it != nodes.end() && it->id == node ? it->name : "";
+  const Node* found = ports_.state().find_node(node);
+  return found != nullptr ? found->name : "";
 }
 
 void AgentHub::send(NodeId node, v1::ServerMessage message) {

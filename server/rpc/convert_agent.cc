@@ -71,20 +71,17 @@ Result<Node> read_node(const v1::Hello& hello) {
 }
 
 std::string gang_address(const State& state, const Attempt& attempt) {
-  const NodeId master = attempt.instances.front().use.node;
-  const auto& nodes = state.nodes();
-  const auto it = std::ranges::lower_bound(nodes, master, {}, &Node::id);
-  if (it == nodes.end() || it->id != master) return "";
-  return it->address.empty() ? it->name : it->address;
+  const Node* master = state.find_node(attempt.instances.front().use.node);
+  if (master == nullptr) return "";
+  return master->address.empty() ? master->name : master->address;
 }
 
 void fill_devices(const State& state, const InstanceUse& use, v1::Start& start) {
-  const auto& nodes = state.nodes();
-  const auto it = std::ranges::lower_bound(nodes, use.node, {}, &Node::id);
-  if (it == nodes.end() || it->id != use.node) return;
+  const Node* node = state.find_node(use.node);
+  if (node == nullptr) return;
   for (const DeviceUse& device : use.devices) {
     v1::DeviceGrant& grant = *start.add_devices();
-    grant.set_uuid(it->devices.at(static_cast<std::size_t>(device.device)).uuid);
+    grant.set_uuid(node->devices.at(static_cast<std::size_t>(device.device)).uuid);
     grant.set_milli(static_cast<std::uint32_t>(device.milli));
   }
 }

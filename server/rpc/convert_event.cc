@@ -59,12 +59,6 @@ v1::EventType type_of(EventType type) {
   return v1::EVENT_TYPE_UNSPECIFIED;
 }
 
-const Node* node_of(const State& state, NodeId id) {
-  const auto& nodes = state.nodes();
-  const auto it = std::ranges::lower_bound(nodes, id, {}, &Node::id);
-  return it != nodes.end() && it->id == id ? &*it : nullptr;
-}
-
 void fill_attempt(const State& state, const Event& event, v1::Event& out) {
   const Attempt* attempt = state.find_attempt(event.attempt);
   if (attempt == nullptr) return;
@@ -72,7 +66,7 @@ void fill_attempt(const State& state, const Event& event, v1::Event& out) {
   out.set_attempt_state(attempt_state(*attempt));
   std::set<NodeId> seen;
   for (const AttemptInstance& instance : attempt->instances) {
-    const Node* node = node_of(state, instance.use.node);
+    const Node* node = state.find_node(instance.use.node);
     if (node != nullptr && seen.insert(node->id).second) out.add_node_names(node->name);
   }
 }
@@ -120,7 +114,7 @@ bool fill_event(const State& state, const Event& event, v1::Event& out) {
   if (const Share* share = state.policy().share(event.share)) {
     out.set_quota_share_name(share->def.name);
   }
-  const Node* node = node_of(state, event.node);
+  const Node* node = state.find_node(event.node);
   if (node != nullptr && out.node_names().empty()) out.add_node_names(node->name);
   out.set_status_reason(event.detail);
   if (!event.actor.empty()) {

@@ -66,17 +66,11 @@ std::string share_name(const State& state, const Records& records) {
   return name;
 }
 
-const Node* node_of(const State& state, NodeId id) {
-  const auto& nodes = state.nodes();
-  const auto it = std::ranges::lower_bound(nodes, id, {}, &Node::id);
-  return it != nodes.end() && it->id == id ? &*it : nullptr;
-}
-
 void fill_node_names(const State& state, const std::vector<AttemptInstance>& instances,
                      google::protobuf::RepeatedPtrField<std::string>& out) {
   std::set<NodeId> seen;
   for (const AttemptInstance& instance : instances) {
-    const Node* node = node_of(state, instance.use.node);
+    const Node* node = state.find_node(instance.use.node);
     if (node != nullptr && seen.insert(node->id).second) *out.Add() = node->name;
   }
 }
@@ -135,7 +129,7 @@ void fill_attempt(const State& state, const Attempt& attempt, const ArchiveNames
   std::int32_t index = 0;
   for (const AttemptInstance& instance : attempt.instances) {
     v1::AttemptInstance& shown = *out.add_instances();
-    const Node* node = node_of(state, instance.use.node);
+    const Node* node = state.find_node(instance.use.node);
     shown.set_index(index++);
     if (node != nullptr) {
       shown.set_node_name(node->name);

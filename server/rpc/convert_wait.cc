@@ -34,9 +34,8 @@ void fill_numbers(const Reason& reason, v1::WaitReason& out) {
 }
 
 std::string node_name(const State& state, NodeId id) {
-  const auto& nodes = state.nodes();
-  const auto it = std::ranges::lower_bound(nodes, id, {}, &Node::id);
-  return it != nodes.end() && it->id == id ? it->name : "";
+  const Node* node = state.find_node(id);
+  return node != nullptr ? node->name : "";
 }
 
 std::int64_t jobs_ahead(const State& state, const Job& job) {

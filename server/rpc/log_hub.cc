@@ -33,24 +33,19 @@ void LogHub::detach(const std::shared_ptr<LogLink>& link) {
 }
 
 void LogHub::fail_requests(const std::string& node) {
-  std::vector<std::pair<RequestId, std::shared_ptr<Handler>>> failed;
+  std::vector<std::shared_ptr<Handler>> failed;
   {
     const std::lock_guard lock(mutex_);
     for (auto it = requests_.begin(); it != requests_.end();) {
       if (it->second.node == node) {
-        failed.emplace_back(it->first, it->second.handler);
+        failed.push_back(it->second.handler);
         it = requests_.erase(it);
       } else {
         ++it;
       }
     }
   }
-  for (const auto& [id, handler] : failed) {
-    v1::AgentLogChunk chunk;
-    chunk.set_request_id(id);
-    chunk.set_error("the connection to the node was lost");
-    (*handler)(chunk);
-  }
+  for (const auto& handler : failed) (*handler)(nullptr);
 }
 
 void LogHub::chunk(const std::shared_ptr<LogLink>& link, const v1::AgentLogChunk& chunk) {
@@ -64,7 +59,7 @@ void LogHub::chunk(const std::shared_ptr<LogLink>& link, const v1::AgentLogChunk
     handler = it->second.handler;
     if (chunk.end() || !chunk.error().empty()) requests_.erase(it);
   }
-  (*handler)(chunk);
+  (*handler)(&chunk);
 }
 
 void LogHub::close_all(const Error& why) {

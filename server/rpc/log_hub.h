@@ -26,9 +26,9 @@ class LogLink {
 class LogHub {
  public:
   using RequestId = std::uint64_t;
-  /// Called for every chunk, the last of which has `end` or `error`. When the session goes, with a
-  /// chunk whose `error` says so.
-  using Handler = std::function<void(const v1::AgentLogChunk&)>;
+  /// Called for every chunk, the last of which has `end` or `error`. When the session goes, with
+  /// null: the agent has not said whether there is more.
+  using Handler = std::function<void(const v1::AgentLogChunk*)>;
 
   /// Replaces an older session of the node.
   void attach(const std::string& node, std::shared_ptr<LogLink> link);

@@ -27,6 +27,7 @@ struct Source {
   std::int32_t number = 0;
   std::string node;
   bool live = false;
+  bool refused = false;  // the node's agent said that it has none of it
 };
 
 class LogCall final : public QueuedStream<grpc::ServerWriteReactor<v1::LogChunk>, v1::LogChunk>,
@@ -138,10 +139,8 @@ class LogCall final : public QueuedStream<grpc::ServerWriteReactor<v1::LogChunk>
                  Rest::kSend);
     }
     Source source{attempt.id, attempt.number, "", attempt.live()};
-    const NodeId node = attempt.instances[index].use.node;
-    const auto& nodes = state.nodes();
-    const auto it = std::ranges::lower_bound(nodes, node, {}, &Node::id);
-    if (it != nodes.end() && it->id == node) source.node = it->name;
+    const Node* node = state.find_node(attempt.instances[index].use.node);
+    if (node != nullptr) source.node = node->name;
     read_from_agent(std::move(source));
   }
 
@@ -186,8 +185,14 @@ class LogCall final : public QueuedStream<grpc::ServerWriteReactor<v1::LogChunk>
     read.set_follow(request_.follow());
     const auto id = context_.log_hub.read(
         source.node, std::move(read),
-        [me = weak_from_this(), round = round_](const v1::AgentLogChunk& chunk) {
-          if (const auto call = me.lock()) call->chunk(round, chunk);
+        [me = weak_from_this(), round = round_](const v1::AgentLogChunk* chunk) {
+          const auto call = me.lock();
+          if (call == nullptr) return;
+          if (chunk != nullptr) {
+            call->chunk(round, *chunk);
+          } else {
+            call->lost(round);
+          }
         });
     if (id == 0) return read_from_file(std::move(source));
     const std::lock_guard lock(mutex_);
@@ -215,10 +220,24 @@ class LogCall final : public QueuedStream<grpc::ServerWriteReactor<v1::LogChunk>
       context_.log_hub.cancel(cancelled);
       written();  // the queue may have emptied meanwhile
     } else if (!chunk.error().empty()) {
+      source.refused = true;
       context_.pool.post([me = shared_from_this(), source] { me->read_from_file(source); });
-    } else if (chunk.end()) {
+    } else if (chunk.end() && (chunk.instance_ended() || !request_.follow())) {
       finished(source);
+    } else if (chunk.end()) {
+      wait(kRetry);  // the agent can not follow this file: asked for the rest
     }
+  }
+
+  // Thread of the agent's log session: it ended before the agent said that this is all.
+  void lost(std::uint64_t round) {
+    Source source;
+    {
+      const std::lock_guard lock(mutex_);
+      if (round != round_ || paused_) return;
+      source = source_;
+    }
+    context_.pool.post([me = shared_from_this(), source] { me->read_from_file(source); });
   }
 
   void push_data(std::int32_t attempt, std::int64_t offset, const std::string& data) {
@@ -285,7 +304,8 @@ class LogCall final : public QueuedStream<grpc::ServerWriteReactor<v1::LogChunk>
                  Rest::kSend);
     }
     if (error.code != ErrorCode::kNotFound) return end(to_status(error), Rest::kSend);
-    const bool away = !source.node.empty() && !context_.log_hub.connected(source.node);
+    // Whether the agent is connected by now says nothing: it was asked when it was not.
+    const bool away = !source.node.empty() && !source.refused;
     // Not there yet: the agent has still to start it, or to come back.
     if (request_.follow() && (source.live || (away && ++tries_ < kMaxTries))) return wait(kRetry);
     if (away) {

@@ -6,10 +6,6 @@
 
 namespace gpuq::rpc {
 
-Error invalid(std::string message) {
-  return Error{ErrorCode::kInvalidArgument, std::move(message)};
-}
-
 std::string check_name(const char* field, std::string_view name) {
   if (name.empty()) return fmt::format("{} is empty: give a name", field);
   if (name.size() > 128) {

@@ -10,8 +10,6 @@
 
 namespace gpuq::rpc {
 
-Error invalid(std::string message);  ///< kInvalidArgument
-
 /// 1..128 of [A-Za-z0-9_.-]: names of queues, shares, units, nodes.
 std::string check_name(const char* field, std::string_view name);
 /// At most `max` bytes without control characters.

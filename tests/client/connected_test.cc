@@ -3,22 +3,15 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <sstream>
 #include <thread>
 
-#include "client/cli/program.h"
 #include "tests/client/fake_server.h"
+#include "tests/client/outcome.h"
 
 namespace gpuq::cli {
 namespace {
 
 using testing::HasSubstr;
-
-struct Outcome {
-  int code = 0;
-  std::string out;
-  std::string err;
-};
 
 class Connected : public testing::Test {
  protected:
@@ -30,17 +23,11 @@ class Connected : public testing::Test {
     return mkdtemp(name.data()) == nullptr ? "/nonexistent" : name;
   }
   Outcome run(std::vector<std::string> words) const {
-    std::ostringstream out;
-    std::ostringstream err;
     const auto environment = [this](const std::string& name) -> std::optional<std::string> {
       if (name == "GPUQ_SERVER") return server_.target();
       return std::nullopt;
     };
-    Outcome outcome;
-    outcome.code = run_program(std::move(words), Terminal{out, err}, environment);
-    outcome.out = out.str();
-    outcome.err = err.str();
-    return outcome;
+    return run_captured(std::move(words), environment);
   }
 
   std::string folder_;

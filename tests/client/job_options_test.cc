@@ -17,7 +17,7 @@ v1::JobSpec spec_of(const JobOptions& options) {
   return spec;
 }
 
-std::string refusal(const JobOptions& options) {
+std::string option_refusal(const JobOptions& options) {
   v1::JobSpec spec;
   auto done = apply_options(options, no_environment, spec);
   if (done) return "";
@@ -109,7 +109,7 @@ TEST(JobOptions, MistakesNameOptionAndValue) {
   for (const auto& one : cases) {
     JobOptions options;
     options.*one.field = one.value;
-    const auto message = refusal(options);
+    const auto message = option_refusal(options);
     EXPECT_THAT(message, HasSubstr(one.option)) << one.value;
     EXPECT_THAT(message, HasSubstr(one.value)) << one.option;
   }
@@ -119,10 +119,10 @@ TEST(JobOptions, GpusExcludeUnits) {
   JobOptions options;
   options.gpus = "1";
   options.units = {"a100"};
-  EXPECT_THAT(refusal(options), HasSubstr("--unit UNIT --count N"));
+  EXPECT_THAT(option_refusal(options), HasSubstr("--unit UNIT --count N"));
   options = JobOptions();
   options.count = "2";
-  EXPECT_THAT(refusal(options), HasSubstr("--count needs --unit"));
+  EXPECT_THAT(option_refusal(options), HasSubstr("--count needs --unit"));
 }
 
 TEST(JobOptions, EnvWithoutValueTakesThePresentOne) {
@@ -132,9 +132,9 @@ TEST(JobOptions, EnvWithoutValueTakesThePresentOne) {
   EXPECT_TRUE(apply_options(
       options, [](const std::string&) { return "/home/x"; }, spec));
   EXPECT_EQ(spec.env().at("HOME"), "/home/x");
-  EXPECT_THAT(refusal(options), HasSubstr("HOME: not set"));
+  EXPECT_THAT(option_refusal(options), HasSubstr("HOME: not set"));
   options.env = {"1A=2"};
-  EXPECT_THAT(refusal(options), HasSubstr("'1A=2'"));
+  EXPECT_THAT(option_refusal(options), HasSubstr("'1A=2'"));
 }
 
 TEST(JobOptions, UpperLayersGoFirst) {

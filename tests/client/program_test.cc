@@ -6,19 +6,14 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
+
+#include "tests/client/outcome.h"
 
 namespace gpuq::cli {
 namespace {
 
 using testing::HasSubstr;
 using testing::StartsWith;
-
-struct Outcome {
-  int code = 0;
-  std::string out;
-  std::string err;
-};
 
 class Program : public testing::Test {
  protected:
@@ -37,19 +32,12 @@ class Program : public testing::Test {
 
   /// Nobody listens on the socket that GPUQ_SERVER names.
   Outcome run(const std::vector<std::string>& words) const {
-    std::ostringstream out;
-    std::ostringstream err;
-    const Terminal terminal{out, err};
     const auto environment = [this](const std::string& name) -> std::optional<std::string> {
       if (name == "GPUQ_SERVER") return server_;
       if (name == "HOME") return folder_;
       return std::nullopt;
     };
-    Outcome outcome;
-    outcome.code = run_program(words, terminal, environment);
-    outcome.out = out.str();
-    outcome.err = err.str();
-    return outcome;
+    return run_captured(words, environment);
   }
 
   /// One line on standard error, nothing on standard output.

@@ -1,142 +1,20 @@
-// The whole server in one process, spoken to through gRPC: shapes, rights, idempotence, streams.
+// Jobs, lists, watches and policy through gRPC: shapes, rights, idempotence, streams.
 #include <gmock/gmock.h>
-#include <grpcpp/grpcpp.h>
-#include <gtest/gtest.h>
 #include <pwd.h>
-#include <stdlib.h>
 #include <unistd.h>
 
-#include <future>
 #include <set>
-#include <thread>
 
-#include "common/runtime/clocks.h"
-#include "common/runtime/event_loop.h"
-#include "common/runtime/files.h"
-#include "core/engine/engine.h"
-#include "gpuq/v1/agent.grpc.pb.h"
-#include "gpuq/v1/job.grpc.pb.h"
 #include "gpuq/v1/node.grpc.pb.h"
 #include "gpuq/v1/policy.grpc.pb.h"
 #include "grpc/health/v1/health.grpc.pb.h"
-#include "server/history_adapter.h"
-#include "server/rpc/server.h"
-#include "server/store/sqlite_reader.h"
-#include "server/store/sqlite_store.h"
+#include "tests/server/rpc_fixture.h"
 
 namespace gpuq {
 namespace {
 
 using grpc::StatusCode;
 using testing::HasSubstr;
-
-class RpcTest : public testing::Test {
- protected:
-  RpcTest() : loop_(clock_) {
-    std::string path = testing::TempDir() + "gpuq-rpc-XXXXXX";
-    dir_ = mkdtemp(path.data());
-    start();
-  }
-  ~RpcTest() override {
-    stop();
-    (void)remove_tree(dir_);
-  }
-
-  void start() {
-    store_ = std::move(*store::SqliteStore::open(dir_, loop_));
-    reader_ = std::move(*store::SqliteReader::open(store_->database_file()));
-    history_ = std::make_unique<StoreHistory>(*reader_);
-    rpc::RpcConfig config;
-    config.listen = {"127.0.0.1:0"};
-    config.log_dir = dir_ + "/logs";
-    rpc_ = std::make_unique<rpc::RpcServer>(loop_, clock_, config);
-    EngineConfig engine;
-    engine.keep_ended_jobs = keep_ended_jobs_;
-    engine_ =
-        std::make_unique<Engine>(*store_, rpc_->gateway(), rpc_->observer(), loop_, clock_, engine);
-    ASSERT_TRUE(engine_->start());
-    const auto started = rpc_->start(*engine_, *history_);
-    ASSERT_TRUE(started) << started.error().message;
-    thread_ = std::thread([this] { loop_.run(); });
-    grpc::ChannelArguments arguments;
-    arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    channel_ = grpc::CreateCustomChannel("127.0.0.1:" + std::to_string(rpc_->ports().at(0)),
-                                         grpc::InsecureChannelCredentials(), arguments);
-    jobs_ = v1::JobService::NewStub(channel_);
-  }
-
-  void stop() {
-    on_loop([this] { rpc_->begin_stop(); });
-    rpc_->finish_stop(Duration(2'000));
-    std::promise<void> drained;
-    loop_.post([&] { engine_->drain([&] { drained.set_value(); }); });
-    drained.get_future().wait();
-    loop_.stop();
-    thread_.join();
-    engine_.reset();
-    rpc_.reset();
-    history_.reset();
-    reader_.reset();
-    store_.reset();
-  }
-
-  void on_loop(const std::function<void()>& task) {
-    std::promise<void> done;
-    loop_.post([&] {
-      task();
-      done.set_value();
-    });
-    done.get_future().wait();
-  }
-
-  static v1::SubmitRequest request(const std::string& name = "a") {
-    v1::SubmitRequest request;
-    request.mutable_spec()->set_job_name(name);
-    request.mutable_spec()->add_command("/bin/true");
-    return request;
-  }
-
-  grpc::Status submit(const v1::SubmitRequest& request, v1::SubmitResponse* response) {
-    grpc::ClientContext context;
-    return jobs_->Submit(&context, request, response);
-  }
-  std::int64_t submit_id(const std::string& name = "a") {
-    v1::SubmitResponse response;
-    const auto status = submit(request(name), &response);
-    EXPECT_TRUE(status.ok()) << status.error_message();
-    return response.job_id();
-  }
-  grpc::Status list(const v1::ListJobsRequest& request, v1::ListJobsResponse* response) {
-    grpc::ClientContext context;
-    return jobs_->List(&context, request, response);
-  }
-  grpc::Status cancel(std::int64_t id, v1::CancelJobsResponse* response) {
-    grpc::ClientContext context;
-    v1::CancelJobsRequest request;
-    request.add_job_ids(id);
-    return jobs_->Cancel(&context, request, response);
-  }
-  grpc::Status get(std::int64_t id, v1::Job* job) {
-    grpc::ClientContext context;
-    v1::GetJobRequest request;
-    request.set_job_id(id);
-    return jobs_->Get(&context, request, job);
-  }
-
-  std::size_t keep_ended_jobs_ = 10'000;
-  std::string dir_;
-  BootClock clock_;
-  EventLoop loop_;
-  std::unique_ptr<store::SqliteStore> store_;
-  std::unique_ptr<store::SqliteReader> reader_;
-  std::unique_ptr<StoreHistory> history_;
-  std::unique_ptr<rpc::RpcServer> rpc_;
-  std::unique_ptr<Engine> engine_;
-  std::thread thread_;
-  std::shared_ptr<grpc::Channel> channel_;
-  std::unique_ptr<v1::JobService::Stub> jobs_;
-};
 
 TEST_F(RpcTest, ASubmittedJobIsThereWithAllItSaid) {
   v1::SubmitRequest wanted = request("sft");
@@ -472,100 +350,6 @@ TEST_F(RpcTest, TheServerSaysWhoItIs) {
   v1::GetStatusRequest unknown;
   unknown.set_job_queue("nowhere");
   EXPECT_EQ(cluster->GetStatus(&again, unknown, &status).error_code(), StatusCode::NOT_FOUND);
-}
-
-TEST_F(RpcTest, AnAgentsFirstWordIsHello) {
-  auto agents = v1::AgentService::NewStub(channel_);
-  grpc::ClientContext context;
-  auto stream = agents->Session(&context);
-  v1::AgentMessage message;
-  message.mutable_heartbeat()->set_sequence(1);
-  stream->Write(message);
-  v1::ServerMessage answer;
-  EXPECT_FALSE(stream->Read(&answer));
-  EXPECT_EQ(stream->Finish().error_code(), StatusCode::INVALID_ARGUMENT);
-}
-
-using AgentStream = grpc::ClientReaderWriter<v1::AgentMessage, v1::ServerMessage>;
-
-// Reports every state of one instance; each is acknowledged.
-void live_through(AgentStream& stream, const v1::Fence& fence) {
-  std::uint64_t report_id = 0;
-  for (const auto state :
-       {v1::INSTANCE_STATE_STARTING, v1::INSTANCE_STATE_RUNNING, v1::INSTANCE_STATE_EXITED}) {
-    v1::AgentMessage said;
-    said.mutable_report()->set_report_id(++report_id);
-    auto& status = *said.mutable_report()->mutable_status();
-    *status.mutable_fence() = fence;
-    status.set_state(state);
-    if (state == v1::INSTANCE_STATE_EXITED) status.mutable_exit()->set_exit_code(0);
-    stream.Write(said);
-    v1::ServerMessage order;
-    do {
-      ASSERT_TRUE(stream.Read(&order));
-    } while (!order.has_ack_report());
-    EXPECT_EQ(order.ack_report().report_id(), report_id);
-  }
-}
-
-// One node whose agent is this test: the job runs only in its words.
-TEST_F(RpcTest, AJobGoesThroughAnAgentsHands) {
-  auto agents = v1::AgentService::NewStub(channel_);
-  grpc::ClientContext session_context;
-  auto stream = agents->Session(&session_context);
-  v1::AgentMessage message;
-  auto& hello = *message.mutable_hello();
-  hello.set_node_name("n1");
-  hello.set_state_dir_id("dir-1");
-  hello.set_boot_id("boot-1");
-  hello.set_cpus(4);
-  hello.set_memory_mib(1024);
-  stream->Write(message);
-  v1::ServerMessage order;
-  ASSERT_TRUE(stream->Read(&order));
-  ASSERT_TRUE(order.has_welcome());
-  const std::int64_t id = submit_id();
-  ASSERT_TRUE(stream->Read(&order));
-  ASSERT_TRUE(order.has_start()) << order.DebugString();
-  EXPECT_EQ(order.start().job_id(), id);
-  EXPECT_EQ(order.start().command(0), "/bin/true");
-  const v1::Fence fence = order.start().fence();
-  live_through(*stream, fence);
-  v1::Job job;
-  ASSERT_TRUE(get(id, &job).ok());
-  EXPECT_EQ(job.state(), v1::JOB_STATE_SUCCEEDED);
-  EXPECT_EQ(job.final_exit_code(), 0);
-  ASSERT_EQ(job.attempts_size(), 1);
-  EXPECT_EQ(job.attempts(0).instances(0).node_name(), "n1");
-
-  v1::UploadLogResponse uploaded;
-  grpc::ClientContext upload_context;
-  auto upload = agents->UploadLog(&upload_context, &uploaded);
-  v1::UploadLogRequest part;
-  *part.mutable_header()->mutable_fence() = fence;
-  part.mutable_header()->set_job_id(id);
-  part.mutable_header()->set_stream(v1::AGENT_LOG_STREAM_STDOUT);
-  part.set_data("hello ");
-  upload->Write(part);
-  part.clear_header();
-  part.set_data("world");
-  upload->Write(part);
-  upload->WritesDone();
-  ASSERT_TRUE(upload->Finish().ok());
-  EXPECT_EQ(uploaded.stored_bytes(), 11);
-  session_context.TryCancel();
-
-  grpc::ClientContext log_context;
-  v1::ReadLogsRequest logs;
-  logs.set_job_id(id);
-  logs.set_stream(v1::LOG_STREAM_STDOUT);
-  logs.set_follow(true);  // ends by itself: the job has ended
-  auto reader = jobs_->ReadLogs(&log_context, logs);
-  std::string text;
-  v1::LogChunk chunk;
-  while (reader->Read(&chunk)) text += chunk.data();
-  EXPECT_TRUE(reader->Finish().ok());
-  EXPECT_EQ(text, "hello world");
 }
 
 }  // namespace
