@@ -36,13 +36,18 @@ constexpr const char* kSelectors =
 
 std::string example(const std::string& lines) { return "Example:\n" + lines; }
 
+/// Before or after the command, as people happen to write them.
+void add_globals(CLI::App& app, Storage& s) {
+  app.add_option("--server", s.global.server, "Server: HOST[:PORT] or unix:/PATH")
+      ->type_name("ADDRESS");
+  app.add_flag("--json", s.global.json, "JSON, one object a line for lists");
+}
+
 CLI::App* command(CLI::App& app, Storage& s, const char* name, const char* help,
                   const std::string& footer) {
   CLI::App* sub = app.add_subcommand(name, help);
   sub->footer(footer);
-  sub->add_option("--server", s.global.server, "Server: HOST[:PORT] or unix:/PATH")
-      ->type_name("ADDRESS");
-  sub->add_flag("--json", s.global.json, "JSON, one object a line for lists");
+  add_globals(*sub, s);
   return sub;
 }
 
@@ -196,6 +201,7 @@ void add_node(CLI::App& app, Storage& s) {
   using Verb = NodeOptions::Verb;
   CLI::App* node = app.add_subcommand("node", "Nodes: ls, show, cordon, uncordon, drain");
   node->require_subcommand(1);
+  add_globals(*node, s);
   node->footer(example("  gpuq node ls"));
   add_node_verb(*node, s, Verb::kList, "ls", "All nodes", example("  gpuq node ls"));
   add_node_verb(*node, s, Verb::kShow, "show", "One node whole", example("  gpuq node show n-0"));
@@ -210,6 +216,7 @@ void add_node(CLI::App& app, Storage& s) {
 void build(CLI::App& app, Storage& s) {
   app.require_subcommand(1);
   app.set_version_flag("--version", std::string("gpuq ") + version());
+  add_globals(app, s);
   app.footer(
       "Server: --server, else GPUQ_SERVER, else ~/.config/gpuq/config.yaml, else "
       "127.0.0.1:7070.\n\n" +

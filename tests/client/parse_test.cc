@@ -69,6 +69,16 @@ TEST(Parse, GlobalOptionsStandBehindEveryCommand) {
   EXPECT_THAT(node.nodes, ElementsAre("n-0", "n-1"));
 }
 
+TEST(Parse, GlobalOptionsStandBeforeTheCommandToo) {
+  const auto node = parsed({"--server", "head:1", "node", "--json", "ls"});
+  EXPECT_EQ(node.global.server, "head:1");
+  EXPECT_TRUE(node.global.json);
+  const auto run =
+      parsed({"--server", "a:1", "run", "--server", "b:2", "--", "x", "--server", "c:3"});
+  EXPECT_EQ(run.global.server, "b:2");
+  EXPECT_THAT(std::get<RunOptions>(run.command).command, ElementsAre("x", "--server", "c:3"));
+}
+
 TEST(Parse, ListFilters) {
   const auto invocation = parsed({"ls", "-a", "--state", "RUNNING", "--state", "FAILED"});
   const auto& list = std::get<ListOptions>(invocation.command);

@@ -52,7 +52,8 @@ class DriveOn {
       world_.clock().set(std::max(now, world_.clock().now()));
       world_.agents().run_due();
       while (next < scenario_.timeline.size() && scenario_.timeline[next].at <= now) {
-        std::visit([this](const auto& what) { apply(what); }, scenario_.timeline[next++].what);
+        std::visit([this](const auto& what) { this->apply(what); },
+                   scenario_.timeline[next++].what);
       }
       if (hooks_.acted) hooks_.acted();
       settle();
