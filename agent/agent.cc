@@ -9,6 +9,7 @@
 #include "agent/log_reader.h"
 #include "agent/node_facts.h"
 #include "agent/session.h"
+#include "agent/start_health.h"
 #include "agent/state_dir.h"
 #include "common/runtime/clocks.h"
 #include "common/runtime/defaults.h"
@@ -38,13 +39,17 @@ Hello describe_node(const AgentConfig& config, const StateDir& state,
   return hello;
 }
 
-Instances::Options instance_options(const AgentConfig& config, const std::vector<Device>& devices) {
+Instances::Options instance_options(const AgentConfig& config, const std::vector<Device>& devices,
+                                    StartHealth& health) {
   Instances::Options options;
   options.shim_path = config.shim_path;
   options.checkpoint_root = config.checkpoint_root;
   options.log_cap_bytes = config.output_cap_bytes;
   options.umask = static_cast<unsigned>(config.umask);
   for (const auto& device : devices) options.device_uuids.push_back(device.uuid);
+  options.on_node_fault = [&health](std::string why) {
+    health.failed(std::move(why), boottime_now_ms());
+  };
   return options;
 }
 
@@ -58,9 +63,10 @@ struct Agent::Parts {
         state(std::move(s)),
         watcher(std::move(w)),
         disposer(config.upload_bytes),
+        health(state.path(), config.min_free_bytes),
         transport(loop, config.server),
         instances(
-            loop, *watcher, state, instance_options(config, devices),
+            loop, *watcher, state, instance_options(config, devices, health),
             [this](const InstanceStatus& status) { on_change(status); },
             [this](const std::string& dir, const InstanceStatus&) { disposer.dispose(dir); }),
         reader(*watcher, instances,
@@ -72,6 +78,7 @@ struct Agent::Parts {
     Session::Options options;
     options.node = describe_node(config, state, devices);
     options.random_below = random_below;
+    options.trouble = [this] { return health.check(boottime_now_ms()); };
     options.on_established = [this] {
       open_logs();
       disposer.retry(transport.uploader());
@@ -107,6 +114,7 @@ struct Agent::Parts {
   StateDir state;
   std::unique_ptr<DirWatcher> watcher;
   Disposer disposer;
+  StartHealth health;
   GrpcTransport transport;
   Instances instances;
   LogReader reader;

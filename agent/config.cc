@@ -90,6 +90,7 @@ Result<void> load_agent_config(const std::string& path, AgentConfig& config) {
   file->read("nvml_lib", config.nvml_lib);
   file->read_size("output_cap", config.output_cap_bytes, 4096, kMostBytes);
   file->read_size("upload", config.upload_bytes, 0, kMostBytes);
+  file->read_size("min_free", config.min_free_bytes, 0, kMostBytes);
   read_umask(*file, config);
   ConfigReader log = file->section("log");
   log.read("level", config.log_level);

@@ -29,6 +29,7 @@ struct AgentConfig {
   std::string shim_path;
   std::int64_t output_cap_bytes = std::int64_t{1} << 30;
   std::int64_t upload_bytes = std::int64_t{16} << 20;
+  std::int64_t min_free_bytes = std::int64_t{64} << 20;
   std::int64_t umask = 022;
   std::string log_level = "info";
   std::string log_format = "text";

@@ -144,7 +144,7 @@ Result<void> Instance::stop(StopReason reason, std::int64_t grace_ms) {
     record.reason = stop_->reason;
     record.ordered_wall_ms = stop_->ordered_wall_ms;
   }
-  auto written = write_file(dir_ + "/" + shim::kStopFile, shim::to_json(record));
+  auto written = shim::write_record(dir_, shim::kStopFile, shim::to_json(record), true);
   if (!written) return written;
   stop_ = record;
   if (status_.stop_reason == StopReason::kNone) {
@@ -166,14 +166,14 @@ bool Instance::kill_leftovers() {
 Result<void> Instance::end_without_supervisor(const std::string& why) {
   shim::ExitRecord record;
   record.started = running_.has_value();
-  record.lost = run_.has_value();
+  record.lost = true;
   record.stop_reason = to_string(status_.stop_reason);
   record.signal_sent_before_exit = path_exists(dir_ + "/" + shim::kStoppingFile);
   record.status_reason = why;
   record.running_wall_ms = status_.running_at_ms;
   record.ended_wall_ms = wall_now_ms();
   if (running_ && !of_other_boot()) record.ran_for_ms = status().ran_for_ms;
-  return write_file(dir_ + "/" + shim::kExitFile, shim::to_json(record));
+  return shim::write_record(dir_, shim::kExitFile, shim::to_json(record), true);
 }
 
 }  // namespace gpuq::agent

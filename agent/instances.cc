@@ -217,6 +217,10 @@ shim::LaunchSpec Instances::make_launch(const StartOrder& order, const std::stri
 
 Result<void> Instances::journal(const StartOrder& order, const std::string& dir) {
   if (auto made = make_dirs(dir + "/" + shim::kTmpDir); !made) return made;
+  // What ends an attempt must find room on a disk that it has filled.
+  for (const char* record : {shim::kStopFile, shim::kExitFile}) {
+    if (auto reserved = shim::reserve_record(dir, record); !reserved) return reserved;
+  }
   JournalEntry entry{order, boot_id(), random_uuid(), wall_now_ms()};
   if (auto written = write_journal(dir, entry, make_launch(order, dir, entry.tag)); !written) {
     return written;
@@ -224,6 +228,12 @@ Result<void> Instances::journal(const StartOrder& order, const std::string& dir)
   if (auto synced = sync_dir(state_.attempts_dir()); !synced) return synced;
   instances_[order.key()] = std::make_shared<Entry>(Instance(dir, std::move(entry)));
   return {};
+}
+
+InstanceStatus Instances::failed_to_begin(const StartOrder& order, const Error& why) {
+  log_error("attempt {} can not be started: {}", order.fence.attempt_id, why.message);
+  if (options_.on_node_fault) options_.on_node_fault(why.message);
+  return refused(order, why.message);
 }
 
 InstanceStatus Instances::start(const StartOrder& order) {
@@ -243,14 +253,14 @@ InstanceStatus Instances::start(const StartOrder& order) {
   const std::string dir = state_.instance_dir(key);
   if (auto journaled = journal(order, dir); !journaled) {
     (void)remove_tree(dir).has_value();
-    return refused(order, journaled.error().message);
+    return failed_to_begin(order, journaled.error());
   }
   const auto entry = instances_.at(key);
   if (auto watched = watch(entry); !watched) {
     // Nothing runs yet: better not to start what could not be watched.
     instances_.erase(key);
     (void)remove_tree(dir).has_value();
-    return refused(order, watched.error().message);
+    return failed_to_begin(order, watched.error());
   }
   log_info("starting {} of job {}", name_of(entry->instance), order.job_id);
   run_supervisor(entry);
@@ -262,6 +272,7 @@ void Instances::run_supervisor(const std::shared_ptr<Entry>& entry) {
   if (!first) {
     log_error("{}: {}", name_of(entry->instance), first.error().message);
     const std::string why = first.error().message;
+    if (options_.on_node_fault) options_.on_node_fault(why);
     if (auto ended = entry->instance.end_without_supervisor(why); !ended) {
       log_error("{}: {}", name_of(entry->instance), ended.error().message);
     }

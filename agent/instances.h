@@ -27,6 +27,8 @@ class Instances {
     std::int64_t log_cap_bytes = 0;  ///< Where the order names none; 0 = no cap.
     unsigned umask = 022;
     std::vector<std::string> device_uuids;
+    /// A start could not begin, for no fault of the job. May be empty.
+    std::function<void(std::string why)> on_node_fault;
   };
   /// After each change of state, except for the state in which an order leaves an instance (that is
   /// the order's result).
@@ -61,6 +63,7 @@ class Instances {
   Result<void> journal(const StartOrder& order, const std::string& dir);
   [[nodiscard]] shim::LaunchSpec make_launch(const StartOrder& order, const std::string& dir,
                                              const std::string& tag) const;
+  InstanceStatus failed_to_begin(const StartOrder& order, const Error& why);
   void recover_one(InstanceKey key);
   void run_supervisor(const std::shared_ptr<Entry>& entry);
   Result<void> watch(const std::shared_ptr<Entry>& entry);

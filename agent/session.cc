@@ -41,6 +41,7 @@ void Session::connect() {
                    [this](const std::string& reason) { retry_later(reason); }});
   Hello hello = options_.node;
   hello.attempts = instances_.list();
+  if (options_.trouble) hello.trouble = told_trouble_ = options_.trouble();
   if (!state_.seen().store_id.empty()) hello.highest_fence = state_.seen();
   transport_.send(hello);
   timer_ = loop_.timer_after(kWelcomeTimeout, [this] { disconnect("no welcome from the server"); });
@@ -72,8 +73,23 @@ void Session::on_heartbeat_due() {
     disconnect("the server does not answer heartbeats");
     return;
   }
+  send_trouble();
   transport_.send(Heartbeat{++heartbeat_});
   timer_ = loop_.timer_after(heartbeat_interval_, [this] { on_heartbeat_due(); });
+}
+
+void Session::send_trouble() {
+  if (!options_.trouble) return;
+  std::string trouble = options_.trouble();
+  // Not for each change of its numbers.
+  if (trouble.empty() == told_trouble_.empty()) return;
+  if (trouble.empty()) {
+    log_info("new attempts can start again");
+  } else {
+    log_warning("no new attempts: {}", trouble);
+  }
+  transport_.send(NodeHealth{trouble});
+  told_trouble_ = std::move(trouble);
 }
 
 void Session::report(const InstanceStatus& status) {
@@ -165,7 +181,12 @@ void Session::handle(const HeartbeatAck& ack) {
 
 void Session::handle(const StartOrder& order) {
   std::string why;
-  if (accepts(order.fence, why)) return send_report(instances_.start(order));
+  if (accepts(order.fence, why)) {
+    const InstanceStatus status = instances_.start(order);
+    // Before the report: the server must not try again here at once.
+    send_trouble();
+    return send_report(status);
+  }
   log_warning("start of attempt {} refused: {}", order.fence.attempt_id, why);
   InstanceStatus status;
   status.fence = order.fence;

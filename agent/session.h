@@ -26,6 +26,9 @@ class Session {
     Duration backoff_max{5000};
     /// Uniform in [0, bound): the jitter of the back-off.
     std::function<unsigned(unsigned bound)> random_below;
+    /// Why nothing new can start here, empty if it can; asked at each Hello, heartbeat and Start.
+    /// May be empty.
+    std::function<std::string()> trouble;
     /// Called after each Welcome; may be empty.
     std::function<void()> on_established;
   };
@@ -46,6 +49,8 @@ class Session {
   void on_message(const FromServer& message);
   void on_heartbeat_due();
   void send_report(const InstanceStatus& status);
+  /// Tells the server when it has changed.
+  void send_trouble();
   /// True if an order with this fence is to be obeyed; says why not otherwise.
   [[nodiscard]] bool accepts(const Fence& fence, std::string& why);
 
@@ -73,6 +78,7 @@ class Session {
   Duration backoff_;
   EventLoop::TimerId timer_ = 0;
   std::string last_reason_;
+  std::string told_trouble_;
 };
 
 }  // namespace gpuq::agent

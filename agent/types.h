@@ -154,10 +154,16 @@ struct Hello {
   std::string confinement;
   std::string run_user;
   std::string address;
+  std::string trouble;  ///< As NodeHealth.
 };
 
 struct Heartbeat {
   std::uint64_t sequence = 0;
+};
+
+/// Whether anything new can start here. Empty: yes.
+struct NodeHealth {
+  std::string trouble;
 };
 
 struct AttemptReport {
@@ -165,7 +171,7 @@ struct AttemptReport {
   InstanceStatus status;
 };
 
-using ToServer = std::variant<Hello, Heartbeat, AttemptReport>;
+using ToServer = std::variant<Hello, Heartbeat, AttemptReport, NodeHealth>;
 
 struct Welcome {
   Fence server;

@@ -100,6 +100,7 @@ v1::Hello to_wire(const Hello& hello) {
   out.set_confinement(hello.confinement);
   out.set_run_user(hello.run_user);
   out.set_address(hello.address);
+  out.set_trouble(hello.trouble);
   return out;
 }
 
@@ -191,6 +192,8 @@ v1::AgentMessage to_wire(const ToServer& message) {
   } else if (const auto* report = std::get_if<AttemptReport>(&message)) {
     out.mutable_report()->set_report_id(report->report_id);
     *out.mutable_report()->mutable_status() = to_wire(report->status);
+  } else if (const auto* health = std::get_if<NodeHealth>(&message)) {
+    out.mutable_node_health()->set_trouble(health->trouble);
   }
   return out;
 }

@@ -22,8 +22,8 @@ endif()
 
 set(GPUQ_OPTIMIZE "" CACHE STRING "Optimisation and debug flags of our own code, e.g. -O1;-g1")
 set(GPUQ_WARNINGS -Wall -Wextra -Wconversion -Wshadow -Werror)
-# Presets that only test compile several sources as one (CMAKE_UNITY_BUILD): half the time. dev does
-# not, so that each source is known to stand alone.
+# All presets but dev and core-only compile several sources as one (CMAKE_UNITY_BUILD): half the time.
+# Those two do not, so that each source is known to stand alone.
 if(CMAKE_UNITY_BUILD)
   set(CMAKE_UNITY_BUILD_BATCH_SIZE 8)
   list(APPEND GPUQ_WARNINGS $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)

@@ -60,8 +60,12 @@ Error system_error(const std::string& what, const std::string& path) {
   return Error{ErrorCode::kInternal, what + " " + path + ": " + std::strerror(errno)};  // NOLINT
 }
 
+constexpr const char* kNewSuffix = ".new";
+constexpr off_t kRecordSpace = 4096;
+
+// Over what was set aside, so without truncating first.
 Result<void> write_new(const std::string& path, const std::string& content, bool synced) {
-  const int fd = open_retrying(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC);
+  const int fd = open_retrying(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC);
   if (fd < 0) return system_error("cannot create", path);
   std::size_t done = 0;
   while (done < content.size()) {
@@ -74,7 +78,8 @@ Result<void> write_new(const std::string& path, const std::string& content, bool
     }
     done += static_cast<std::size_t>(n);
   }
-  if (synced && ::fdatasync(fd) != 0) {
+  if (::ftruncate(fd, static_cast<off_t>(content.size())) != 0 ||
+      (synced && ::fdatasync(fd) != 0)) {
     Error error = system_error("cannot sync", path);
     ::close(fd);
     return error;
@@ -225,10 +230,21 @@ Result<ExitRecord> read_exit(const std::string& dir) {
   });
 }
 
+Result<void> reserve_record(const std::string& dir, const char* file) {
+  const std::string path = dir + "/" + file + kNewSuffix;
+  const int fd = open_retrying(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC);
+  if (fd < 0) return system_error("cannot create", path);
+  const bool full = ::fallocate(fd, 0, 0, kRecordSpace) != 0 && errno != EOPNOTSUPP;
+  Result<void> result;
+  if (full) result = system_error("cannot set space aside in", path);
+  ::close(fd);
+  return result;
+}
+
 Result<void> write_record(const std::string& dir, const char* file, const std::string& content,
                           bool synced) {
   const std::string path = dir + "/" + file;
-  const std::string temporary = path + ".new";
+  const std::string temporary = path + kNewSuffix;
   if (auto written = write_new(temporary, content, synced); !written) return written;
   if (::rename(temporary.c_str(), path.c_str()) != 0) return system_error("cannot rename to", path);
   return synced ? sync_directory(dir) : Result<void>();

@@ -117,6 +117,10 @@ Result<StopRecord> read_stop(const std::string& dir);
 Result<StoppingRecord> read_stopping(const std::string& dir);
 Result<ExitRecord> read_exit(const std::string& dir);
 
+/// Sets disk space aside for one later write_record() of `DIR/file` of up to 4 KiB, so that it
+/// succeeds on a full disk.
+Result<void> reserve_record(const std::string& dir, const char* file);
+
 /// Replaces `DIR/file`. `synced`: survives power loss once the call returns.
 Result<void> write_record(const std::string& dir, const char* file, const std::string& content,
                           bool synced);

@@ -33,8 +33,9 @@ struct Watch {
 }  // namespace
 
 struct EventLoop::Impl {
-  Impl() : guard(io.get_executor()), timer(io) {}
+  explicit Impl(Duration grace) : stall_grace(grace), guard(io.get_executor()), timer(io) {}
 
+  const Duration stall_grace;
   asio::io_context io{1};
   asio::executor_work_guard<asio::io_context::executor_type> guard;
   asio::steady_timer timer;
@@ -56,9 +57,17 @@ struct EventLoop::Impl {
     const Time now = clock.now();
     const auto wait =
         first <= now ? Duration(0) : std::min<Duration>(first - now, std::chrono::hours(1));
+    wake_after(wait, clock, first);
+  }
+
+  void wake_after(Duration wait, const Clock& clock, std::optional<Time> due) {
     timer.expires_after(wait);
-    timer.async_wait([this, &clock](const error_code& error) {
+    timer.async_wait([this, &clock, due](const error_code& error) {
       if (error) return;
+      if (due && stall_grace > Duration(0) && clock.now() - *due >= stall_grace) {
+        timer_set_for = kNoTime;  // no other timer may cut the grace short
+        return wake_after(stall_grace, clock, std::nullopt);
+      }
       timer_set_for.reset();
       run_timers(clock);
       arm_timer(clock);
@@ -96,7 +105,8 @@ struct EventLoop::Impl {
   }
 };
 
-EventLoop::EventLoop(const Clock& clock) : clock_(clock), impl_(std::make_shared<Impl>()) {}
+EventLoop::EventLoop(const Clock& clock, Duration stall_grace)
+    : clock_(clock), impl_(std::make_shared<Impl>(stall_grace)) {}
 
 EventLoop::~EventLoop() = default;
 

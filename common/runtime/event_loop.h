@@ -18,8 +18,11 @@ class EventLoop final : public Executor {
   using TimerId = std::uint64_t;
   using WatchId = std::uint64_t;
 
-  /// `clock` must outlive the loop; timers follow it, with a resolution of one millisecond.
-  explicit EventLoop(const Clock& clock);
+  /// `clock` must outlive the loop; timers follow it, with a resolution of one millisecond. When
+  /// timers are late by `stall_grace` or more, the process or the machine stood still: they wait
+  /// that long once more, so that what came meanwhile is heard before anybody is judged by his
+  /// silence. 0: never.
+  explicit EventLoop(const Clock& clock, Duration stall_grace = Duration(0));
   ~EventLoop() override;
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;

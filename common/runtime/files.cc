@@ -102,9 +102,11 @@ Result<void> make_dirs(const std::string& path, unsigned mode) {
     end = path.find('/', end + 1);
     const std::string part = path.substr(0, end);
     if (part.empty() || part == "/") continue;
-    if (::mkdir(part.c_str(), mode) != 0 && errno != EEXIST && !path_exists(part)) {
-      return errno_error("cannot make directory", part);
-    }
+    if (::mkdir(part.c_str(), mode) == 0 || errno == EEXIST) continue;
+    const int failed = errno;
+    if (path_exists(part)) continue;
+    errno = failed;
+    return errno_error("cannot make directory", part);
   }
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) return errno_error("cannot make directory", path);

@@ -93,6 +93,12 @@ struct NodeLinkCommand {
   std::string node;
   NodeLink link = NodeLink::kUnreachable;
 };
+/// The node's agent found, or finds no more, that nothing new can start there.
+struct NodeHealthCommand {
+  std::string node;
+  bool healthy = true;
+  std::string reason;  ///< One sentence, unless healthy.
+};
 struct ReportCommand {
   std::string node;
   ReportedInstance report;
@@ -103,7 +109,7 @@ struct TickCommand {};
 
 using CommandBody = std::variant<SubmitCommand, UpdateJobCommand, CancelCommand, ApplyPolicyCommand,
                                  SetNodeAdminCommand, RegisterNodeCommand, NodeLinkCommand,
-                                 ReportCommand, TickCommand>;
+                                 NodeHealthCommand, ReportCommand, TickCommand>;
 
 struct Command {
   std::string actor;  ///< Stored with the events.

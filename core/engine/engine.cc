@@ -49,6 +49,7 @@ class Engine::Impl {
   void drain(std::function<void()> done);
 
   [[nodiscard]] bool read_only() const { return read_only_; }
+  [[nodiscard]] const Error& read_only_reason() const { return read_only_reason_; }
   [[nodiscard]] const EngineStats& stats() const { return stats_; }
   [[nodiscard]] const State& state() const { return state_; }
   [[nodiscard]] bool idle() const;
@@ -90,8 +91,8 @@ class Engine::Impl {
   bool commands_ran_last_ = false;
   bool started_ = false;
   bool read_only_ = false;
+  Error read_only_reason_;
   bool lost_state_ = false;  ///< Read-only and the reload failed: nothing to show.
-  std::optional<Error> fatal_;
   Time next_tick_ = kNever;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 
@@ -189,9 +190,7 @@ void Engine::Impl::pump() {
   // What is in memory after a failed reload was never committed: nobody may see it.
   if (!lost_state_) run_queries();
   if (read_only_) {
-    refuse_all(fatal_ ? *fatal_
-                      : unavailable("the server is read-only because its disk failed: running jobs "
-                                    "go on, try again later"));
+    refuse_all(read_only_reason_);
     return finish_drain();
   }
   const bool pass_due = pass_needed_ || next_decision_ < plan_.decisions.size();
@@ -308,17 +307,16 @@ void Engine::Impl::failed(const Error& error, const std::vector<Answer>& answers
   read_only_ = true;
   plan_ = {};
   next_decision_ = 0;
-  const ErrorCode code = error.code == ErrorCode::kResourceExhausted ? ErrorCode::kResourceExhausted
-                                                                     : ErrorCode::kUnavailable;
-  const Error refusal{code,
-                      fmt::format("nothing was changed, the store refused: {}", error.message)};
+  const bool full = error.code == ErrorCode::kResourceExhausted;
+  const bool for_good = error.code == ErrorCode::kAborted;
+  read_only_reason_ = {
+      full ? ErrorCode::kResourceExhausted : ErrorCode::kUnavailable,
+      fmt::format("nothing can be stored, nothing was changed: {}{}", error.message,
+                  for_good ? "" : "; running jobs go on, try again later")};
   reload();
-  if (error.code == ErrorCode::kAborted) {
-    fatal_ = Error{ErrorCode::kUnavailable,
-                   "another server has taken over this store: this one stays read-only, stop it"};
-  }
-  for (const Answer& answer : answers) answer.reply(refusal);
-  if (!fatal_) probe_later();
+  for (const Answer& answer : answers) answer.reply(read_only_reason_);
+  observer_.on_read_only(read_only_reason_);
+  if (!for_good) probe_later();
   schedule_pump();
 }
 
@@ -346,6 +344,7 @@ void Engine::Impl::probe_later() {
                         if (result && lost_state_) reload();
                         if (!result || lost_state_) return probe_later();
                         read_only_ = false;
+                        observer_.on_writable();
                         pass_needed_ = true;
                         schedule_all_ticks();
                         schedule_pump();
@@ -411,6 +410,8 @@ void Engine::post(Command command, ReplyFn reply) {
 void Engine::query(std::function<void(const State&)> query) { impl_->query(std::move(query)); }
 void Engine::drain(std::function<void()> done) { impl_->drain(std::move(done)); }
 bool Engine::read_only() const { return impl_->read_only(); }
+
+const Error& Engine::read_only_reason() const { return impl_->read_only_reason(); }
 const EngineStats& Engine::stats() const { return impl_->stats(); }
 const StoreIdentity& Engine::identity() const { return impl_->state().identity(); }
 bool Engine::idle() const { return impl_->idle(); }

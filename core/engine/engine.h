@@ -70,6 +70,8 @@ class Engine {
 
   /// True after a failed commit until a probe write succeeds. Engine's thread.
   [[nodiscard]] bool read_only() const;
+  /// Why it is read-only: what callers are answered.
+  [[nodiscard]] const Error& read_only_reason() const;
   [[nodiscard]] const EngineStats& stats() const;
   [[nodiscard]] const StoreIdentity& identity() const;
   /// Nothing queued, in flight or left to plan: the simulator moves time on. Engine's thread.

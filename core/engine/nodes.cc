@@ -225,6 +225,22 @@ Result<Reply> handle(Transaction& tx, const std::string& actor, const NodeLinkCo
   return Reply{};
 }
 
+Result<Reply> handle(Transaction& tx, const std::string& actor, const NodeHealthCommand& command) {
+  const Node* known = tx.state().find_node(command.node);
+  if (known == nullptr) {
+    return Error{ErrorCode::kNotFound, fmt::format("node {} does not exist", quote(command.node))};
+  }
+  if (known->healthy == command.healthy && known->health_reason == command.reason) return Reply{};
+  Node node = *known;
+  node.healthy = command.healthy;
+  node.health_reason = command.reason;
+  const std::string detail =
+      command.healthy ? fmt::format("node {}: healthy again", node.name)
+                      : fmt::format("node {}: not healthy: {}", node.name, command.reason);
+  emit_node(tx, actor, EventType::kNodeChanged, std::move(node), detail);
+  return Reply{};
+}
+
 Result<Reply> handle(Transaction& tx, const std::string& actor,
                      const SetNodeAdminCommand& command) {
   const Node* known = tx.state().find_node(command.node);

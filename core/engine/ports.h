@@ -76,6 +76,9 @@ class Observer {
  public:
   virtual ~Observer() = default;
   virtual void on_committed(const std::vector<Event>& events) = 0;
+  /// The store refused a batch: nothing is stored until on_writable().
+  virtual void on_read_only(const Error& /*why*/) {}
+  virtual void on_writable() {}
 };
 
 }  // namespace gpuq

@@ -136,6 +136,9 @@ void exited(Transaction& tx, const std::string& actor, Attempt attempt,
     attempt.grace = grace_of(tx, tx.state().job(attempt.job));
   }
   const bool bad = instance.exit_code != 0 || instance.start_failed;
+  // The members stopped for it end with codes of their own, which say nothing about the job.
+  const bool vanished = !report.exit_known && !report.start_failed && !attempt.stopping();
+  attempt.lost_to_node = attempt.lost_to_node || vanished;
   if (bad && !attempt.stopping() && attempt.exit_code < 0) {
     attempt.exit_code = instance.exit_code;
     attempt.status_reason =

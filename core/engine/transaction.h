@@ -56,6 +56,7 @@ Result<Reply> handle(Transaction& tx, const std::string& actor, const ApplyPolic
 Result<Reply> handle(Transaction& tx, const std::string& actor, const SetNodeAdminCommand& command);
 Result<Reply> handle(Transaction& tx, const std::string& actor, const RegisterNodeCommand& command);
 Result<Reply> handle(Transaction& tx, const std::string& actor, const NodeLinkCommand& command);
+Result<Reply> handle(Transaction& tx, const std::string& actor, const NodeHealthCommand& command);
 Result<Reply> handle(Transaction& tx, const std::string& actor, const ReportCommand& command);
 Result<Reply> handle(Transaction& tx, const std::string& actor, const TickCommand& command);
 

@@ -129,6 +129,7 @@ CREATE TABLE node (
   link INTEGER NOT NULL CHECK (link BETWEEN 1 AND 3),
   admin INTEGER NOT NULL CHECK (admin BETWEEN 1 AND 3),
   healthy INTEGER NOT NULL CHECK (healthy IN (0, 1)),
+  health_reason TEXT NOT NULL,
   environment INTEGER NOT NULL CHECK (environment >= 0),
   boot_id TEXT NOT NULL,
   state_dir_id TEXT NOT NULL,

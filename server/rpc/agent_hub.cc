@@ -10,8 +10,16 @@
 #include "common/runtime/log.h"
 #include "core/base/text.h"
 #include "server/rpc/convert_agent.h"
+#include "server/rpc/text_check.h"
 
 namespace gpuq::rpc {
+
+namespace {
+
+// A timer that is so late shows that this process did not run.
+constexpr Duration kStall{1'000};
+
+}  // namespace
 
 struct AgentHub::Session {
   std::shared_ptr<AgentLink> link;
@@ -215,12 +223,31 @@ void AgentHub::message(const std::shared_ptr<AgentLink>& link, const v1::AgentMe
       // A registration takes in everything at once; the agent comes back with a new Hello.
       drop_session(*entry, {ErrorCode::kAborted, "the node has changed: register it anew"});
       break;
+    case v1::AgentMessage::kNodeHealth:
+      health(session, message.node_health().trouble());
+      break;
     case v1::AgentMessage::kHello:
       drop_session(*entry, {ErrorCode::kInvalidArgument, "Hello was sent twice"});
       break;
     case v1::AgentMessage::MESSAGE_NOT_SET:
       break;  // of a later release
   }
+}
+
+void AgentHub::health(const std::shared_ptr<Session>& session, const std::string& trouble) {
+  const std::string reason = one_line(trouble);
+  if (reason.empty()) {
+    log_info("node {}: healthy again", session->node);
+  } else {
+    log_warning("node {}: nothing new starts there: {}", session->node, reason);
+  }
+  ports_.post(
+      Command{"agent:" + session->node, NodeHealthCommand{session->node, reason.empty(), reason}},
+      [this, session](const Result<Reply>& reply) {
+        NodeEntry& entry = nodes_[session->node];
+        // The next Hello says it again.
+        if (!reply && entry.session == session) drop_session(entry, reply.error());
+      });
 }
 
 void AgentHub::report(const std::shared_ptr<Session>& session, const v1::AttemptReport& report) {
@@ -290,6 +317,16 @@ void AgentHub::check(const std::string& node, std::uint64_t timer) {
   NodeEntry& entry = nodes_[node];
   if (timer != entry.timer) return;
   const Duration silence = clock_.now() - entry.last_seen;
+  const Duration patience =
+      entry.link == NodeLink::kUp ? config_.unreachable_after : config_.node_lost_timeout;
+  if (silence >= patience + kStall) {
+    // This timer is late: it was the server that stood still. As after a start, the node has all
+    // its time anew.
+    log_warning("the server stood still for {} ms: node {} is waited for anew",
+                (silence - patience).count(), node);
+    heard(entry);
+    return arm(node, entry);
+  }
   NodeLink link = entry.link;
   if (silence >= config_.node_lost_timeout) {
     link = NodeLink::kDown;

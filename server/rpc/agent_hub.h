@@ -80,6 +80,7 @@ class AgentHub final : public AgentGateway {
   void welcome(const std::shared_ptr<Session>& session, Result<Reply> reply);
   void refuse(const std::shared_ptr<AgentLink>& link, const Error& why);
   void report(const std::shared_ptr<Session>& session, const v1::AttemptReport& report);
+  void health(const std::shared_ptr<Session>& session, const std::string& trouble);
   void send(NodeId node, v1::ServerMessage message);
   void send(Session& session, v1::ServerMessage message);
   void send_start(NodeId node, v1::Start start, const std::string& spec);

@@ -67,6 +67,8 @@ Result<Node> read_node(const v1::Hello& hello) {
   node.state_dir_id = hello.state_dir_id();
   node.agent_version = hello.agent_version();
   node.address = hello.address();
+  node.health_reason = one_line(hello.trouble());
+  node.healthy = node.health_reason.empty();
   return node;
 }
 

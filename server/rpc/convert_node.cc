@@ -62,6 +62,7 @@ void NodeUsers::fill_node(const Node& node, const NodeContact& contact, bool wit
   out.set_link(to_proto(node.link));
   out.set_admin_state(to_proto(node.admin));
   out.set_health(node.healthy ? v1::HEALTH_HEALTHY : v1::HEALTH_FAULTY);
+  out.set_status_reason(node.health_reason);
   if (const Environment* environment = state_.policy().environment(node.env)) {
     out.set_service_environment(environment->def.name);
   }

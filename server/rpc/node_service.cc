@@ -85,7 +85,9 @@ void get_info(ServiceContext& context, InfoCall* call) {
     info.set_store_id(context.store_id);
     info.set_epoch(context.engine.identity().epoch);
     info.set_read_only(context.engine.read_only());
-    if (info.read_only()) info.set_read_only_reason("the store can not be written");
+    if (info.read_only()) {
+      info.set_read_only_reason(context.engine.read_only_reason().message);
+    }
     info.set_started_at_ms(to_ms(context.started_at));
     info.set_user(call->caller.user);
     call->finish();

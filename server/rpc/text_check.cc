@@ -32,4 +32,8 @@ std::string check_range(const char* field, std::int64_t value, std::int64_t min,
   return fmt::format("{} is {}: must be {} to {}", field, value, min, max);
 }
 
+std::string one_line(const std::string& text) {
+  return text.size() <= 500 && !has_control_characters(text) ? text : quote(text);
+}
+
 }  // namespace gpuq::rpc

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "common/runtime/log.h"
 #include "server/rpc/convert_event.h"
 
 namespace gpuq::rpc {
@@ -63,6 +64,10 @@ void WatchHub::deliver(const State& state, const Event& event) {
     if (!handler(event, shown)) remove(id);
   }
 }
+
+void WatchHub::on_read_only(const Error& why) { log_error("{}", why.message); }
+
+void WatchHub::on_writable() { log_info("the store can be written again"); }
 
 void WatchHub::on_committed(const std::vector<Event>& events) {
   if (watchers_.empty()) return;

@@ -48,6 +48,9 @@ class WatchHub final : public Observer {
                                                                         const Event& event);
 
   void on_committed(const std::vector<Event>& events) override;
+  /// For the operator's eyes: watchers see that nothing happens.
+  void on_read_only(const Error& why) override;
+  void on_writable() override;
 
  private:
   struct Watcher {

@@ -84,10 +84,30 @@ DataDir::DataDir(std::string path, int lock_fd, std::int64_t reserve_bytes)
 DataDir::DataDir(DataDir&& other) noexcept
     : path_(std::move(other.path_)),
       lock_fd_(std::exchange(other.lock_fd_, -1)),
+      database_inode_(other.database_inode_),
       reserve_bytes_(other.reserve_bytes_) {}
 
 DataDir::~DataDir() {
   if (lock_fd_ >= 0) ::close(lock_fd_);
+}
+
+Result<> DataDir::check_in_place() {
+  struct stat held {};
+  struct stat named {};
+  struct stat database {};
+  const bool in_place = ::fstat(lock_fd_, &held) == 0 &&
+                        ::stat((path_ + "/lock").c_str(), &named) == 0 &&
+                        held.st_ino == named.st_ino && held.st_dev == named.st_dev &&
+                        ::stat(database_file().c_str(), &database) == 0 &&
+                        (database_inode_ == 0 || database.st_ino == database_inode_);
+  if (in_place) {
+    database_inode_ = database.st_ino;
+    return {};
+  }
+  return Error{ErrorCode::kAborted,
+               "data directory " + path_ +
+                   " was removed or replaced under this server: put it back and start the server "
+                   "again"};
 }
 
 void DataDir::ensure_reserve() {

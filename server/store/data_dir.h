@@ -20,6 +20,10 @@ class DataDir {
 
   [[nodiscard]] std::string database_file() const { return path_ + "/gpuq.db"; }
 
+  /// kAborted when lock or database are not, or no more, the files under their names: somebody has
+  /// removed or replaced the directory, and what is written now would be gone with it.
+  [[nodiscard]] Result<> check_in_place();
+
   /// Makes the reserve file if it is missing and the disk has four times its size free.
   void ensure_reserve();
   /// Frees the reserve, so that ends of jobs can still be stored. True when there was one.
@@ -32,6 +36,7 @@ class DataDir {
 
   std::string path_;
   int lock_fd_ = -1;
+  std::uint64_t database_inode_ = 0;  ///< 0: not looked at yet.
   std::int64_t reserve_bytes_ = 0;
 };
 

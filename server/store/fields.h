@@ -17,7 +17,8 @@ inline constexpr const char* kShareColumns =
     "id, queue, name, strategy, borrow_limit, in_share_preemption, min_runtime, grace, "
     "head_wait_limit, enabled, deleting";
 inline constexpr const char* kNodeColumns =
-    "id, name, cpus, memory_mib, link, admin, healthy, environment, boot_id, state_dir_id, "
+    "id, name, cpus, memory_mib, link, admin, healthy, health_reason, environment, boot_id, "
+    "state_dir_id, "
     "agent_version, address";
 inline constexpr const char* kDeviceColumns =
     "uuid, model, memory_mib, pci_address, usable, charged";
@@ -73,8 +74,8 @@ void share_fields(R& r, F&& f) {
 
 template <typename R, typename F>
 void node_fields(R& r, F&& f) {
-  f(r.id, r.name, r.cpus, r.memory_mib, r.link, r.admin, r.healthy, r.env, r.boot_id,
-    r.state_dir_id, r.agent_version, r.address);
+  f(r.id, r.name, r.cpus, r.memory_mib, r.link, r.admin, r.healthy, r.health_reason, r.env,
+    r.boot_id, r.state_dir_id, r.agent_version, r.address);
 }
 
 template <typename R, typename F>

@@ -40,6 +40,24 @@ std::string make_uuid() {
   return text;
 }
 
+Error disk_full(const std::string& file, const Error& error) {
+  return {ErrorCode::kResourceExhausted,
+          "the disk of " + file + " is full, free some space (" + error.message + ")"};
+}
+
+/// Why the server can not start, for its operator.
+Error not_opened(const std::string& file, const Error& error) {
+  if (error.code == ErrorCode::kResourceExhausted) return disk_full(file, error);
+  if (error.code == ErrorCode::kDataLoss) {
+    return {error.code, file +
+                            " is damaged or no database of gpuq: put a copy in its place, or "
+                            "name another directory (" +
+                            error.message + ")"};
+  }
+  if (error.message.find(file) != std::string::npos) return error;
+  return {error.code, "can not open " + file + ": " + error.message};
+}
+
 void prepare_database(Connection& db, const std::string& file) {
   db.set_busy_timeout(kWriterPatience);
   db.exec("PRAGMA journal_mode = WAL");
@@ -68,6 +86,7 @@ class SqliteStore::Impl {
         db_(dir_.database_file(), Access::kReadWrite, options.vfs) {
     prepare_database(db_, dir_.database_file());
     dir_.ensure_reserve();
+    if (auto in_place = dir_.check_in_place(); !in_place) throw Failure{in_place.error()};
     rows_.emplace(db_);
     settle_.emplace(db_, "UPDATE meta SET probes = probes + 1 WHERE id = 1");
     if (options.background_checkpoints) {
@@ -103,8 +122,10 @@ class SqliteStore::Impl {
     Result<void> result = try_write(batch);
     result ? ++commits_ : ++failed_commits_;
     if (checkpointer_) checkpointer_->note_commit();
-    if (!result && result.error().code != ErrorCode::kAborted) after_failure(result.error());
-    return result;
+    if (result || result.error().code == ErrorCode::kAborted) return result;
+    after_failure(result.error());
+    if (result.error().code != ErrorCode::kResourceExhausted) return result;
+    return disk_full(dir_.database_file(), result.error());
   }
 
   Result<void> write_probe() {
@@ -150,12 +171,13 @@ class SqliteStore::Impl {
   }
 
   Result<void> try_write(const CommitBatch& batch) {
+    if (auto in_place = dir_.check_in_place(); !in_place) return in_place;
     try {
       Transaction transaction(db_, Transaction::Kind::kWrite);
       if (!rows_->write_meta(batch)) {
         return Error{ErrorCode::kAborted,
-                     "store: the epoch is not " + std::to_string(batch.epoch) +
-                         " any more: another server has taken over; restart this one"};
+                     "another server has taken over the store (the epoch is not " +
+                         std::to_string(batch.epoch) + " any more): stop this one"};
       }
       rows_->write(batch.rows);
       rows_->write(batch.events);
@@ -200,11 +222,12 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::open(const std::string& dir, E
                                                        StoreOptions options) {
   auto data_dir = DataDir::open(dir, options.reserve_bytes);
   if (!data_dir) return data_dir.error();
+  const std::string file = data_dir->database_file();
   try {
     auto impl = std::make_unique<Impl>(std::move(*data_dir), executor, options);
     return std::unique_ptr<SqliteStore>(new SqliteStore(std::move(impl)));
   } catch (const Failure& failure) {
-    return failure.error;
+    return not_opened(file, failure.error);
   }
 }
 

@@ -141,12 +141,13 @@ TEST_F(InstancesTest, ScriptWithoutInterpreterLineIsExplained) {
   EXPECT_THAT(status.status_reason, HasSubstr("#!"));
 }
 
-TEST_F(InstancesTest, MissingSupervisorIsAFailedStart) {
+TEST_F(InstancesTest, MissingSupervisorIsTheNodesFault) {
   agent.reset();
   agent = std::make_unique<TestAgent>(loop, dir.path(), dir.path() + "/no-shim");
   const auto status = run_to_end(make_order(1, sh("true")));
-  EXPECT_EQ(status.state, InstanceState::kStartFailed);
+  EXPECT_EQ(status.state, InstanceState::kLost);
   EXPECT_THAT(status.status_reason, HasSubstr("no-shim"));
+  EXPECT_EQ(agent->node_faults.size(), 1U);
 }
 
 TEST_F(InstancesTest, ARepeatedStartStartsNothing) {

@@ -42,6 +42,30 @@ TEST(EventLoop, TimersFollowTheGivenClock) {
   EXPECT_TRUE(ran);
 }
 
+TEST(EventLoop, TimersWaitOnceMoreAfterAStall) {
+  ManualClock clock;
+  EventLoop at_once(clock);
+  EventLoop patient(clock, std::chrono::hours(1));
+  EventLoop soon(clock, Duration(1));
+  bool ran_at_once = false;
+  bool ran_patient = false;
+  bool ran_soon = false;
+  at_once.timer_after(Duration(1), [&] { ran_at_once = true; });
+  patient.timer_after(Duration(1), [&] { ran_patient = true; });
+  soon.timer_after(Duration(1), [&] { ran_soon = true; });
+  clock.now_ms += 2 * 3'600'000;
+  while (!ran_at_once || !ran_soon) {
+    at_once.run_ready();
+    soon.run_ready();
+    patient.run_ready();
+  }
+  EXPECT_FALSE(ran_patient);
+  bool posted = false;
+  patient.post([&] { posted = true; });
+  patient.run_ready();
+  EXPECT_TRUE(posted);
+}
+
 TEST(EventLoop, PostsFromOtherThreadsArriveInOrder) {
   const BootClock clock;
   EventLoop loop(clock);

@@ -66,6 +66,7 @@ class SessionTest : public ::testing::Test {
     options.backoff_min = Duration(4);
     options.backoff_max = Duration(16);
     options.random_below = [](unsigned) { return 0U; };
+    options.trouble = [this] { return trouble; };
     session = std::make_unique<Session>(loop, transport, agent->state, *agent->instances, options);
     agent->on_change = [this](const InstanceStatus& status) { session->report(status); };
     session->start();
@@ -93,6 +94,7 @@ class SessionTest : public ::testing::Test {
   BootClock clock;
   TempDir dir;
   EventLoop loop;
+  std::string trouble;
   FakeTransport transport;
   std::unique_ptr<TestAgent> agent;
   std::unique_ptr<Session> session;
@@ -120,6 +122,22 @@ TEST_F(SessionTest, RunsAJobAndReportsEveryStep) {
   EXPECT_EQ(states.front(), InstanceState::kStarting);
   EXPECT_EQ(states.back(), InstanceState::kExited);
   EXPECT_EQ(last_report().exit_code, 4);
+}
+
+TEST_F(SessionTest, TroubleIsToldBeforeTheStartThatItSpoiled) {
+  transport.receive(welcome(1));
+  trouble = "the disk is full";
+  transport.receive(start(1, 1, "true"));
+  ASSERT_GE(transport.sent.size(), 2U);
+  const auto* told = std::get_if<NodeHealth>(&transport.sent[transport.sent.size() - 2]);
+  ASSERT_NE(told, nullptr);
+  EXPECT_EQ(told->trouble, "the disk is full");
+  trouble = "the disk is fuller";  // nothing new
+  transport.receive(start(2, 1, "true"));
+  EXPECT_EQ(transport.all<NodeHealth>().size(), 1U);
+  trouble.clear();
+  transport.receive(start(3, 1, "true"));
+  EXPECT_EQ(transport.all<NodeHealth>().back().trouble, "");
 }
 
 TEST_F(SessionTest, RefusesOrdersOfAnOlderEpoch) {

@@ -82,6 +82,7 @@ class TestAgent {
     Instances::Options options;
     options.shim_path = std::move(shim);
     options.device_uuids = {"GPU-0", "GPU-1"};
+    options.on_node_fault = [this](std::string why) { node_faults.push_back(std::move(why)); };
     instances = std::make_unique<Instances>(
         loop, *watcher, state, options,
         [this](const InstanceStatus& status) {
@@ -110,6 +111,7 @@ class TestAgent {
   std::unique_ptr<Instances> instances;
   std::vector<InstanceStatus> changes;
   std::vector<std::string> discarded;
+  std::vector<std::string> node_faults;
   std::function<void(const InstanceStatus&)> on_change;
 };
 

@@ -294,6 +294,19 @@ TEST_F(AgentHubTest, SilenceMakesANodeUnreachableThenDown) {
   EXPECT_EQ(last_posted<NodeLinkCommand>()->link, NodeLink::kDown);
 }
 
+// Suspended, or stopped by a debugger: the silence was the server's own.
+TEST_F(AgentHubTest, AServerThatStoodStillWaitsAnew) {
+  auto link = join(hello());
+  clock_.set(clock_.now() + Duration(400'000));
+  executor_.advance(Duration(0));
+  EXPECT_EQ(last_posted<NodeLinkCommand>(), nullptr);
+  executor_.advance(Duration(29'000));
+  EXPECT_EQ(last_posted<NodeLinkCommand>(), nullptr);
+  executor_.advance(Duration(2'000));
+  ASSERT_NE(last_posted<NodeLinkCommand>(), nullptr);
+  EXPECT_EQ(last_posted<NodeLinkCommand>()->link, NodeLink::kUnreachable);
+}
+
 TEST_F(AgentHubTest, AShortLossOfTheConnectionDisturbsNothing) {
   auto link = join(hello());
   hub_.closed(link);

@@ -258,6 +258,40 @@ TEST(GangTest, ADeadNodeOfAMemberCostsNoRetry) {
   EXPECT_EQ(g.bench.job(g.job).node_losses, 1);
 }
 
+TEST(GangTest, AMemberWhoseSupervisorDiedCostsNoRetry) {
+  Gang g;
+  g.bench.runs(g.job);
+  ReportCommand command;
+  command.node = "n-1";
+  command.report.attempt = g.attempt;
+  command.report.instance = 1;
+  command.report.state = InstanceState::kExited;
+  command.report.exit_known = false;
+  ASSERT_TRUE(g.bench.ask(std::move(command)));
+  ASSERT_EQ(g.bench.gateway.stops.size(), 1u);
+  g.bench.exits(g.attempt, {143, true, 0});
+  EXPECT_EQ(g.bench.state().attempt(g.attempt).outcome, AttemptOutcome::kLost);
+  EXPECT_EQ(g.bench.job(g.job).counted_attempts, 0);
+  EXPECT_EQ(g.bench.job(g.job).node_losses, 1);
+  EXPECT_FALSE(is_terminal(g.bench.job(g.job).state));
+}
+
+TEST(NodeHealth, NothingNewStartsOnANodeInTrouble) {
+  Bench bench;
+  bench.register_node("n-0", 2);
+  bench.apply({Bench::share("A", 2)}, 2);
+  const JobId running = bench.submit(Bench::request("A"));
+  bench.runs(running);
+  ASSERT_TRUE(bench.ask(NodeHealthCommand{"n-0", false, "the disk is full"}));
+  const JobId waiting = bench.submit(Bench::request("A"));
+  EXPECT_EQ(bench.job(running).state, JobState::kRunning);
+  EXPECT_EQ(bench.job(waiting).state, JobState::kRunnable);
+  EXPECT_EQ(bench.state().nodes().front().health_reason, "the disk is full");
+  ASSERT_TRUE(bench.ask(NodeHealthCommand{"n-0", true, ""}));
+  EXPECT_EQ(bench.job(waiting).state, JobState::kScheduled);
+  EXPECT_FALSE(bench.ask(NodeHealthCommand{"n-9", true, ""}));
+}
+
 /// One job alone with a retry strategy; each exit as its agent reports it.
 struct Retry {
   Retry(std::int32_t max_attempts, std::vector<ExitRule> rules) {

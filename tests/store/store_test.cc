@@ -169,6 +169,32 @@ TEST_F(StoreTest, SecondServerIsRefused) {
   open();
 }
 
+// What is written into files without a name would be acknowledged and gone.
+TEST_F(StoreTest, RemovedOrReplacedDirectoryTakesNothingMore) {
+  open();
+  load(true);
+  BatchGenerator generator(7);
+  CommitBatch batch = generator.next({});
+  batch.epoch = 1;
+  ASSERT_TRUE(commit(batch));
+  std::filesystem::rename(dir_.data(), dir_.data() + ".away");
+  CommitBatch empty;
+  empty.epoch = 1;
+  const Result<void> gone = commit(empty);
+  ASSERT_FALSE(gone);
+  EXPECT_EQ(gone.error().code, ErrorCode::kAborted);
+  EXPECT_NE(gone.error().message.find(dir_.data()), std::string::npos);
+  {
+    const auto other = SqliteStore::open(dir_.data(), executor_);
+    ASSERT_TRUE(other) << other.error().message;
+    EXPECT_FALSE(commit(empty));
+  }
+  std::filesystem::remove_all(dir_.data());
+  std::filesystem::rename(dir_.data() + ".away", dir_.data());
+  const Result<void> back = commit(empty);
+  EXPECT_TRUE(back) << back.error().message;
+}
+
 TEST_F(StoreTest, DirectoryIsPrivate) {
   open();
   const auto mode = std::filesystem::status(dir_.data()).permissions();
