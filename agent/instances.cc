@@ -370,4 +370,12 @@ const Instance* Instances::find(InstanceKey key) const {
   return it == instances_.end() ? nullptr : &it->second->instance;
 }
 
+std::string Instances::forgotten_dir(InstanceKey key) const {
+  for (const std::string& dir : state_.trash_of(key)) {
+    const auto entry = read_journal(dir);
+    if (entry && entry->order.fence.store_id == state_.seen().store_id) return dir;
+  }
+  return {};
+}
+
 }  // namespace gpuq::agent

@@ -53,6 +53,8 @@ class Instances {
   [[nodiscard]] bool empty() const { return instances_.empty(); }
   /// Null if there is none.
   [[nodiscard]] const Instance* find(InstanceKey key) const;
+  /// Where a forgotten instance's files are until its output has been handed in; empty = gone.
+  [[nodiscard]] std::string forgotten_dir(InstanceKey key) const;
 
  private:
   struct Entry;

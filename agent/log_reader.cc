@@ -62,12 +62,15 @@ void LogReader::read(const LogRead& what) {
   request->left = what.max_bytes > 0 ? what.max_bytes : -1;
   request->watcher = &watcher_;
   const Instance* instance = instances_.find(what.instance);
-  if (instance != nullptr) {
+  const std::string dir =
+      instance != nullptr ? instance->dir() : instances_.forgotten_dir(what.instance);
+  if (!dir.empty()) {
     const std::string path =
-        instance->dir() + "/" + (what.stderr_stream ? shim::kStderrFile : shim::kStdoutFile);
+        dir + "/" + (what.stderr_stream ? shim::kStderrFile : shim::kStdoutFile);
     // Made here if the supervisor has not come to it yet: a follower may be earlier than the start.
-    request->fd.reset(::open(path.c_str(), O_RDONLY | O_CREAT | O_CLOEXEC, 0600));
-    if (what.follow && request->fd.valid()) {
+    const int create = instance != nullptr ? O_CREAT : 0;
+    request->fd.reset(::open(path.c_str(), O_RDONLY | create | O_CLOEXEC, 0600));
+    if (instance != nullptr && what.follow && request->fd.valid()) {
       const std::weak_ptr<Request> weak = request;
       auto watch = watcher_.watch(path, IN_MODIFY, [this, weak](std::uint32_t, const std::string&) {
         if (auto self = weak.lock()) self->waiting = false;

@@ -124,6 +124,15 @@ Result<std::string> StateDir::discard(InstanceKey key) {
   return target;
 }
 
+std::vector<std::string> StateDir::trash_of(InstanceKey key) const {
+  std::vector<std::string> paths;
+  const std::string prefix = dir_name(key) + "-";
+  for (const auto& name : names_in(path_ + "/trash")) {
+    if (name.rfind(prefix, 0) == 0) paths.push_back(path_ + "/trash/" + name);
+  }
+  return paths;
+}
+
 std::vector<std::string> StateDir::trash() const {
   std::vector<std::string> paths;
   for (const auto& name : names_in(path_ + "/trash")) paths.push_back(path_ + "/trash/" + name);

@@ -38,6 +38,8 @@ class StateDir {
   [[nodiscard]] std::vector<InstanceKey> instances() const;
   /// Moves an instance's directory to the trash and returns its new path.
   Result<std::string> discard(InstanceKey key);
+  /// Paths of the directories in the trash that were instance `key`, of whatever store.
+  [[nodiscard]] std::vector<std::string> trash_of(InstanceKey key) const;
   /// Paths of all directories in the trash.
   [[nodiscard]] std::vector<std::string> trash() const;
 

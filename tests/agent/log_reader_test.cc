@@ -121,6 +121,25 @@ TEST_F(LogReaderTest, SkipsWhatTheCapDropped) {
   EXPECT_EQ(text(1).find('\0'), std::string::npos);
 }
 
+// Between being forgotten and being handed in, output is on no server yet.
+TEST_F(LogReaderTest, ForgottenInstancesAreReadUntilTheyAreRemoved) {
+  ASSERT_TRUE(agent.state.set_seen("store-a", 1));
+  run_to_end(make_order(1, sh("echo out; echo err >&2")));
+  agent.instances->forget({{"store-a", 1, 1}});
+  ASSERT_EQ(agent.discarded.size(), 1U);
+  auto err = request(1, 1);
+  err.stderr_stream = true;
+  err.follow = true;
+  reader.read(err);
+  ASSERT_TRUE(ends(1));
+  EXPECT_EQ(text(1), "err\n");
+  EXPECT_TRUE(chunks.back().instance_ended);
+  std::filesystem::remove_all(agent.discarded.front());
+  reader.read(request(2, 1));
+  ASSERT_TRUE(ends(2));
+  EXPECT_FALSE(chunks.back().error.empty());
+}
+
 TEST_F(LogReaderTest, UnknownInstancesAreErrors) {
   reader.read(request(1, 99));
   ASSERT_TRUE(ends(1));
