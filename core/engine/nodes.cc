@@ -61,6 +61,25 @@ void set_charges(const State& state, Node& node, const std::vector<ReportedInsta
   }
 }
 
+// Two agents on one machine would offer its devices twice. A device may move: from a node that is
+// DOWN, or that has lost it.
+Result<void> check_devices_elsewhere(const State& state, const Node& node) {
+  std::set<std::string> uuids;
+  for (const Device& device : node.devices) uuids.insert(device.uuid);
+  for (const Node& other : state.nodes()) {
+    if (other.name == node.name || other.link == NodeLink::kDown) continue;
+    for (const Device& device : other.devices) {
+      if (!device.usable || !uuids.contains(device.uuid)) continue;
+      return Error{
+          ErrorCode::kAlreadyExists,
+          fmt::format("device {} of node {} is a device of node {} already, which is {}: run "
+                      "one agent on a machine",
+                      device.uuid, quote(node.name), other.name, to_string(other.link))};
+    }
+  }
+  return {};
+}
+
 Result<void> check_registration(const State& state, const RegisterNodeCommand& command) {
   const StoreIdentity& own = state.identity();
   if (command.highest_store_id == own.store_id && command.highest_epoch_seen > own.epoch) {
@@ -74,6 +93,7 @@ Result<void> check_registration(const State& state, const RegisterNodeCommand& c
         ErrorCode::kInvalidArgument,
         fmt::format("node name {} is not 1 to 128 of [A-Za-z0-9._-]", quote(command.node.name))};
   }
+  if (auto shared = check_devices_elsewhere(state, command.node); !shared) return shared;
   std::set<std::string> uuids;
   for (const Device& device : command.node.devices) {
     if (device.uuid.empty() || !uuids.insert(device.uuid).second) {

@@ -183,6 +183,12 @@ PolicyChange plan_policy_change(const PolicyTables& current, const ApplyPolicyCo
     change.issues.push_back({false, "", "the document names nothing: nothing to change"});
     return change;
   }
+  if (current.builtin && !command.partial && !command.doc.queues) {
+    change.issues.push_back({true, "",
+                             "the document takes the place of the whole built-in policy, and would "
+                             "leave no queue: name job_queues in it"});
+    return change;
+  }
   const PolicyDoc base = base_document(current);
   const PolicyTarget target = compose_policy(base, command);
   change.issues = target.issues;

@@ -39,7 +39,7 @@ struct Node {
   NodeAdmin admin = NodeAdmin::kOpen;
   bool healthy = true;
   std::string health_reason;  ///< Why it is not; one sentence.
-  EnvId env;  ///< 0: no environment selects it.
+  EnvId env;                  ///< 0: no environment selects it.
   std::string boot_id;
   std::string state_dir_id;  ///< A changed one means: the agent forgot what it ran.
   std::string agent_version;

@@ -19,7 +19,7 @@ class Checker {
   void run(const StartOrderLog& started);
 
  private:
-  void fail(std::string message) {
+  void fail(const std::string& message) {
     const std::string when =
         expect_.at ? fmt::format("at {}s: ", static_cast<double>(to_ms(*expect_.at)) / 1000) : "";
     failures_.push_back({expect_.line, when + message});

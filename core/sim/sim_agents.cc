@@ -56,7 +56,7 @@ void SimAgents::set_alive(const std::string& name, bool alive) {
   alive_.at(name) = alive;
   if (!alive) {
     std::erase_if(running_, [&](const auto& entry) { return entry.second.node == name; });
-    post_({"agent:" + name, NodeLinkCommand{name, NodeLink::kDown}}, [](Result<Reply>) {});
+    post_({"agent:" + name, NodeLinkCommand{name, NodeLink::kDown}}, [](const Result<Reply>&) {});
   } else {
     register_node(name);
   }
@@ -167,7 +167,7 @@ void SimAgents::report(const Key& key, const Running& run) {
   command.report.exit_known = run.exit_code >= 0;
   command.report.signalled_before_exit = run.signalled;
   command.agent_cause = run.cause == StopCause::kTimeout ? run.cause : StopCause::kNone;
-  post_({"agent:" + run.node, std::move(command)}, [](Result<Reply>) {});
+  post_({"agent:" + run.node, std::move(command)}, [](const Result<Reply>&) {});
 }
 
 void SimAgents::advance(const Key& key, Running& run) {

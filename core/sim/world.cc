@@ -6,7 +6,7 @@
 namespace gpuq::sim {
 
 World::World(EngineConfig config, EventFn on_events)
-    : config_(std::move(config)),
+    : config_(config),
       on_events_(std::move(on_events)),
       agents_(clock_, [this](Command command, ReplyFn reply) {
         post(std::move(command), std::move(reply));

@@ -292,6 +292,25 @@ TEST(NodeHealth, NothingNewStartsOnANodeInTrouble) {
   EXPECT_FALSE(bench.ask(NodeHealthCommand{"n-9", true, ""}));
 }
 
+TEST(Registration, ADeviceIsOnOneNodeAtATime) {
+  Bench bench;
+  bench.register_node("n-0", 2);
+  RegisterNodeCommand second;
+  second.node.name = "n-1";
+  second.node.state_dir_id = "n-1";
+  second.node.devices = {bench.state().nodes().front().devices.back()};
+  const auto refused = bench.ask(second);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kAlreadyExists);
+  bench.node_down("n-0");
+  EXPECT_TRUE(bench.ask(second));
+  RegisterNodeCommand back;
+  back.node = bench.state().nodes().front();
+  EXPECT_FALSE(bench.ask(back));
+  back.node.devices.pop_back();
+  EXPECT_TRUE(bench.ask(back));
+}
+
 /// One job alone with a retry strategy; each exit as its agent reports it.
 struct Retry {
   Retry(std::int32_t max_attempts, std::vector<ExitRule> rules) {

@@ -54,6 +54,17 @@ TEST(BuiltinPolicy, IsReplacedWithoutPrune) {
   EXPECT_EQ(sorted(policy_document(bench.tables)), sorted(document(kPolicy)));
 }
 
+TEST(BuiltinPolicy, IsNotReplacedByADocumentWithoutQueues) {
+  Bench bench;
+  bench.tables = builtin_policy({}, bench.nodes);
+  const PolicyTables before = bench.tables;
+  ApplyPolicyCommand command;
+  command.doc.units.emplace();
+  const PolicyChange change = plan_policy_change(before, command, bench.nodes, {}, {});
+  EXPECT_TRUE(change.has_errors());
+  EXPECT_EQ(change.tables, before);
+}
+
 TEST(BuiltinPolicy, StaysDisabledWhileItHasJobs) {
   Bench bench;
   bench.nodes.push_back(node("m", "T4", 1, "other"));
