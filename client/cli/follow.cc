@@ -10,7 +10,6 @@ namespace gpuq::cli {
 namespace {
 
 constexpr std::size_t kMaxWatched = 1000;
-constexpr Duration kPause{500};
 
 Result<v1::Job> get(client::Client& client, std::int64_t id) {
   v1::GetJobRequest request;
@@ -70,14 +69,10 @@ class Watching {
   std::optional<Error> failure_;
 };
 
-bool passes(const Error& error) {
-  return error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kResourceExhausted;
-}
-
 Result<v1::Job> get_patiently(client::Client& client, std::int64_t id,
                               const client::StreamStop& stop) {
   auto job = get(client, id);
-  while (!job && passes(job.error()) && !stop.wait(kPause)) {
+  while (!job && may_pass(job.error()) && !stop.wait(kRetryPause)) {
     client.wait_connected(Duration(2'000));
     job = get(client, id);
   }
@@ -85,6 +80,10 @@ Result<v1::Job> get_patiently(client::Client& client, std::int64_t id,
 }
 
 }  // namespace
+
+bool may_pass(const Error& error) {
+  return error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kResourceExhausted;
+}
 
 Result<std::vector<v1::Job>> wait_for_end(client::Client& client,
                                           const std::vector<std::int64_t>& ids,
@@ -96,10 +95,10 @@ Result<std::vector<v1::Job>> wait_for_end(client::Client& client,
     if (pending.empty() || stop.stopped()) break;
     const Error lost =
         done ? Error{ErrorCode::kUnavailable, "the server ended the watch"} : done.error();
-    if (!passes(lost)) return lost;
+    if (!may_pass(lost)) return lost;
     if (!told && hooks.on_lost) hooks.on_lost(lost);
     told = true;
-    if (stop.wait(kPause)) break;
+    if (stop.wait(kRetryPause)) break;
     if (client.wait_connected(Duration(2'000))) told = false;
   }
   std::vector<v1::Job> jobs;

@@ -6,6 +6,7 @@
 
 #include "client/lib/client.h"
 #include "core/base/result.h"
+#include "core/base/time.h"
 
 namespace gpuq::cli {
 
@@ -15,6 +16,11 @@ struct FollowHooks {
   /// The connection was lost and is being restored.
   std::function<void(const Error&)> on_lost;
 };
+
+constexpr Duration kRetryPause{500};
+
+/// Whether the same call may succeed later: the server is away or overloaded.
+bool may_pass(const Error& error);
 
 /// Waits until all `ids` have ended and returns them in the order of `ids`. kNotFound names an id
 /// that does not exist. When `stop` is stopped: as they are then. Tries for ever to reach a lost

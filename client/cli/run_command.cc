@@ -4,6 +4,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "client/cli/alarm.h"
 #include "client/cli/commands.h"
@@ -35,8 +36,24 @@ class Run {
     v1::CancelJobsRequest request;
     request.add_job_ids(id_);
     request.set_reason("Cancelled by Ctrl-C in gpuq run");
-    if (auto done = client_.cancel_jobs(request); !done) context_.fail(done.error());
+    bool told = false;
+    // An order that its giver saw given must not be forgotten because the server was away.
+    do {
+      auto done = client_.cancel_jobs(request);
+      if (done) return;
+      if (!may_pass(done.error())) {
+        context_.fail(done.error());
+        return;
+      }
+      if (!std::exchange(told, true)) {
+        context_.note(done.error().message + "; cancelling as soon as it can be told");
+      }
+      client_.wait_connected(Duration(2'000));
+    } while (!over_.wait(kRetryPause));
   }
+
+  /// Ends a cancel() that goes on trying.
+  void over() { over_.stop(); }
 
   int follow(std::int32_t instances) {
     OutputFollower output(client_, context_.terminal().out, context_.terminal().err);
@@ -104,6 +121,7 @@ class Run {
   client::Client& client_;
   std::int64_t id_;
   bool quiet_;
+  client::StreamStop over_;
 };
 
 }  // namespace
@@ -138,6 +156,7 @@ int run(Context& context, const RunOptions& options) {
   if (!options.quiet) context.note("job " + std::to_string(reply->job_id()));
   const auto& resources = spec->resources();
   const int code = job->follow(resources.has_instances() ? resources.instances() : 1);
+  job->over();
   return interrupted ? kInterrupted : code;
 }
 

@@ -52,9 +52,19 @@ struct ConfigReader::File {
   std::shared_ptr<Section> add(const YAML::Node& node, std::string path) {
     auto section = std::make_shared<Section>();
     if (node) section->node.reset(node);
+    add_repeated(node, path);
     section->path = std::move(path);
     sections.push_back(section);
     return section;
+  }
+  // Which of two values counts would be anybody's guess.
+  void add_repeated(const YAML::Node& map, const std::string& path) {
+    if (!map || !map.IsMap()) return;
+    std::set<std::string> keys;
+    for (const auto& entry : map) {
+      const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "";
+      if (!keys.insert(key).second) add_problem(entry.first, path + key + ": is there twice");
+    }
   }
   void add_problem(const YAML::Node& at, const std::string& text) {
     problems.push_back({at.Mark().line + 1, text});
@@ -85,7 +95,13 @@ Result<ConfigReader> ConfigReader::parse(const std::string& text, const std::str
   auto file = std::make_shared<File>();
   file->name = name;
   try {
-    const YAML::Node root = YAML::Load(text);
+    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
+    if (documents.size() > 1) {
+      return Error{ErrorCode::kInvalidArgument, name + ":" +
+                                                    std::to_string(documents[1].Mark().line + 1) +
+                                                    ": a second document: put all keys into one"};
+    }
+    const YAML::Node root = documents.empty() ? YAML::Node() : documents.front();
     if (!root.IsMap() && !root.IsNull()) {
       return Error{ErrorCode::kInvalidArgument, name + ":1: the file must be a map of keys"};
     }

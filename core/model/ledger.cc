@@ -60,6 +60,9 @@ Ledger& Ledger::operator=(const Ledger& other) {
   on_node_ = other.on_node_;
   node_env_ = other.node_env_;
   odd_device_ = other.odd_device_;
+  space_ = other.space_;
+  env_space_[0] = other.env_space_[0];
+  env_space_[1] = other.env_space_[1];
   holdings_ = other.holdings_;
   stopping_count_ = other.stopping_count_;
   pools_dirty_ = other.pools_dirty_;
@@ -110,6 +113,7 @@ void Ledger::reset(const PolicyTables& policy, const std::vector<Node>& nodes) {
       for (ViewSums& sums : pool.sums) (reserve ? sums.reserved : sums.lent) += cap;
     }
   }
+  for (auto& sums : env_space_) sums.assign(envs, 0);
   std::int32_t last_node = 0;
   for (const Node& node : nodes) last_node = std::max(last_node, node.id.value);
   node_index_.assign(static_cast<std::size_t>(last_node) + 1, 0);
@@ -123,6 +127,12 @@ void Ledger::reset(const PolicyTables& policy, const std::vector<Node>& nodes) {
     std::vector<bool> odd;
     for (const Device& device : nodes[i].devices) odd.push_back(!device.usable || device.charged);
     odd_device_.push_back(std::move(odd));
+    NodeSpace& space = space_.emplace_back();
+    if (!nodes[i].devices.empty()) space.model = nodes[i].devices.front().model;
+    for (std::size_t d = 0; d < nodes[i].devices.size(); ++d) {
+      space.uniform = space.uniform && nodes[i].devices[d].model == space.model;
+      count_space(i, d, 1);
+    }
   }
   refresh_pools(policy, nodes);
 }
@@ -278,18 +288,35 @@ Amount Ledger::booked_free_part(const Holding& holding) const {
   return kZero;
 }
 
+void Ledger::count_space(std::size_t node, std::size_t device, std::int32_t sign) {
+  if (odd_device_[node][device]) return;
+  const DeviceLoad& load = loads_[node].devices[device];
+  const std::size_t env = slot_[static_cast<std::size_t>(node_env_[node].value)];
+  for (const std::size_t v : {std::size_t{0}, std::size_t{1}}) {
+    const std::int32_t used = v == 0 ? std::max(load.used[0], load.used[1]) : load.used[1];
+    const std::int32_t free = std::max(0, 1000 - used);
+    space_[node].milli[v] += sign * free;
+    space_[node].whole[v] += free == 1000 ? sign : 0;
+    env_space_[v][env] += sign * free;
+  }
+}
+
 void Ledger::count(const Holding& h, View view, std::int32_t sign) {
   const bool free_parts_only = h.key.booking && view == View::kNow;
   const Amount amount = free_parts_only ? min(booked_free_part(h), h.demand) : h.demand;
   add_held(share_book(h.share), h.unit, view, sign > 0 ? amount : -amount);
   const std::size_t v = index(view);
   for (const InstanceUse& use : h.uses) {
-    NodeLoad& load = loads_[node_index(use.node)];
+    const std::size_t at = node_index(use.node);
+    NodeLoad& load = loads_[at];
     std::int64_t cpus = use.cpus;
     std::int64_t memory = use.memory_mib;
     for (const DeviceUse& device : use.devices) {
       if (free_parts_only && device.awaits.valid()) continue;
-      load.devices[static_cast<std::size_t>(device.device)].used[v] += sign * device.milli;
+      const auto d = static_cast<std::size_t>(device.device);
+      count_space(at, d, -1);
+      load.devices[d].used[v] += sign * device.milli;
+      count_space(at, d, 1);
     }
     if (free_parts_only) {
       for (const AwaitedHost& host : use.awaited) {
@@ -430,8 +457,16 @@ std::int32_t Ledger::device_free(const Node& node, std::int32_t device, bool als
   return 1000 - used;
 }
 
+std::int64_t Ledger::free_gpu_bound(EnvId env, bool also_now) const {
+  return env_space_[also_now ? 0 : 1][slot_[static_cast<std::size_t>(env.value)]];
+}
+
 std::int64_t Ledger::free_gpu_milli(const Node& node, const std::string& model,
                                     bool also_now) const {
+  const NodeSpace& space = space_[node_index(node.id)];
+  if (space.uniform) {
+    return model.empty() || model == space.model ? space.milli[also_now ? 0 : 1] : 0;
+  }
   std::int64_t sum = 0;
   for (std::size_t d = 0; d < node.devices.size(); ++d) {
     if (!matches(node.devices[d], model)) continue;
@@ -442,14 +477,20 @@ std::int64_t Ledger::free_gpu_milli(const Node& node, const std::string& model,
 
 namespace {
 
-// Instances of `need` on one node, given each matching device's free milli and the host's rest.
-std::int32_t count_fitting(std::vector<std::int32_t>& free_milli, std::int64_t cpus,
-                           std::int64_t memory_mib, const InstanceNeed& need, std::int32_t limit) {
+// How many of at most `limit` instances CPUs and memory allow.
+std::int32_t host_limit(std::int64_t cpus, std::int64_t memory_mib, const InstanceNeed& need,
+                        std::int32_t limit) {
   std::int64_t most = limit;
   if (need.cpus > 0) most = std::min(most, cpus / need.cpus);
   if (need.memory_mib > 0) most = std::min(most, memory_mib / need.memory_mib);
-  if (most <= 0) return 0;
-  if (!need.wants_gpus()) return static_cast<std::int32_t>(most);
+  return static_cast<std::int32_t>(std::max<std::int64_t>(most, 0));
+}
+
+// Instances of `need` on one node, given each matching device's free milli and the host's rest.
+std::int32_t count_fitting(std::vector<std::int32_t>& free_milli, std::int64_t cpus,
+                           std::int64_t memory_mib, const InstanceNeed& need, std::int32_t limit) {
+  const std::int32_t most = host_limit(cpus, memory_mib, need, limit);
+  if (most == 0 || !need.wants_gpus()) return most;
   std::int64_t whole = 0;
   std::int64_t parts = 0;  // Parts on devices that are no longer whole.
   for (const std::int32_t free : free_milli) {
@@ -457,7 +498,7 @@ std::int32_t count_fitting(std::vector<std::int32_t>& free_milli, std::int64_t c
     if (free < 1000 && need.fraction_milli > 0) parts += std::max(0, free) / need.fraction_milli;
   }
   if (need.fraction_milli == 0)
-    return static_cast<std::int32_t>(std::min(most, whole / need.whole_gpus));
+    return static_cast<std::int32_t>(std::min<std::int64_t>(most, whole / need.whole_gpus));
   const std::int64_t parts_of_whole = 1000 / need.fraction_milli;
   std::int64_t fit = 0;
   while (fit < most) {
@@ -478,7 +519,21 @@ std::int32_t count_fitting(std::vector<std::int32_t>& free_milli, std::int64_t c
 
 std::int32_t Ledger::fitting(const Node& node, const InstanceNeed& need, std::int32_t limit,
                              bool also_now) const {
-  const NodeLoad& load = loads_[node_index(node.id)];
+  const std::size_t at = node_index(node.id);
+  const NodeLoad& load = loads_[at];
+  const NodeSpace& space = space_[at];
+  const std::size_t v = also_now ? 0 : 1;
+  const std::int64_t cpus = also_now ? std::max(load.cpus[0], load.cpus[1]) : load.cpus[1];
+  const std::int64_t memory =
+      also_now ? std::max(load.memory_mib[0], load.memory_mib[1]) : load.memory_mib[1];
+  if (need.wants_gpus()) {
+    if (space.milli[v] < need.whole_gpus * std::int64_t{1000} + need.fraction_milli) return 0;
+    if (space.uniform && need.fraction_milli == 0) {
+      if (!need.gpu_model.empty() && need.gpu_model != space.model) return 0;
+      return host_limit(node.cpus - cpus, node.memory_mib - memory, need,
+                        std::min(limit, space.whole[v] / need.whole_gpus));
+    }
+  }
   thread_local std::vector<std::int32_t> free_milli;
   free_milli.clear();
   if (need.wants_gpus()) {
@@ -487,9 +542,6 @@ std::int32_t Ledger::fitting(const Node& node, const InstanceNeed& need, std::in
       free_milli.push_back(device_free(node, static_cast<std::int32_t>(d), also_now));
     }
   }
-  const std::int64_t cpus = also_now ? std::max(load.cpus[0], load.cpus[1]) : load.cpus[1];
-  const std::int64_t memory =
-      also_now ? std::max(load.memory_mib[0], load.memory_mib[1]) : load.memory_mib[1];
   return count_fitting(free_milli, node.cpus - cpus, node.memory_mib - memory, need, limit);
 }
 
@@ -503,6 +555,10 @@ std::int32_t Ledger::fitting_empty(const Node& node, const InstanceNeed& need, s
 
 bool Ledger::same_as(const Ledger& other) const {
   if (holdings_ != other.holdings_ || loads_ != other.loads_ || books_ != other.books_) {
+    return false;
+  }
+  if (space_ != other.space_ || env_space_[0] != other.env_space_[0] ||
+      env_space_[1] != other.env_space_[1]) {
     return false;
   }
   if (stopping_count_ != other.stopping_count_ || shares_.size() != other.shares_.size()) {

@@ -151,6 +151,9 @@ class Ledger {
                                             bool also_now) const;
   [[nodiscard]] std::int32_t device_free(const Node& node, std::int32_t device,
                                          bool also_now) const;
+  /// At least as much as free_gpu_milli() of all nodes of `env` together, whatever their state, and
+  /// in O(1): what is not there in all need not be looked for node by node.
+  [[nodiscard]] std::int64_t free_gpu_bound(EnvId env, bool also_now) const;
 
   /// True when both count the same; marks and logs do not matter.
   [[nodiscard]] bool same_as(const Ledger& other) const;
@@ -182,7 +185,18 @@ class Ledger {
     Holding removed;
   };
 
+  /// What is free on the usable devices of a node, in kNow and kAfter together [0] and in kAfter
+  /// alone [1]. Follows from loads_.
+  struct NodeSpace {
+    std::int64_t milli[2] = {0, 0};
+    std::int32_t whole[2] = {0, 0};  ///< Devices of which nothing is used.
+    bool uniform = true;             ///< All devices are of `model`.
+    std::string model;
+    bool operator==(const NodeSpace&) const = default;
+  };
+
   void count(const Holding& holding, View view, std::int32_t sign);
+  void count_space(std::size_t node, std::size_t device, std::int32_t sign);
   void add_held(ShareBook& share, UnitId unit, View view, Amount amount);
   void raw_add(Holding holding);
   Holding raw_remove(HoldingKey key);
@@ -207,6 +221,8 @@ class Ledger {
   std::vector<std::set<HoldingKey>> on_node_;  ///< By node index.
   std::vector<EnvId> node_env_;
   std::vector<std::vector<bool>> odd_device_;  ///< Unusable or charged, by node index and device.
+  std::vector<NodeSpace> space_;               ///< By node index.
+  std::vector<std::int64_t> env_space_[2];     ///< Sums of NodeSpace::milli, by environment slot.
   std::map<HoldingKey, Holding> holdings_;
   std::int64_t stopping_count_ = 0;
   bool pools_dirty_ = false;

@@ -125,10 +125,12 @@ void Pass::wait_again(JobId job) {
 // from that of the lowest priority, latest in O1.
 bool Pass::try_takeover(const Ask& ask) {
   std::vector<const Holding*> bookings;
-  for (const auto& [key, holding] : ledger_.laid(ask.share)) {
-    if (!holding->key.booking || holding->unit != ask.unit->id) continue;
-    if (holding->priority >= ask.job->priority || holding->demand < ask.demand) continue;
-    bookings.push_back(holding);
+  const auto& holdings = ledger_.holdings();
+  for (auto it = holdings.lower_bound(HoldingKey{true, 0}); it != holdings.end(); ++it) {
+    const Holding& holding = it->second;
+    if (holding.share != ask.share || holding.unit != ask.unit->id) continue;
+    if (holding.priority >= ask.job->priority || holding.demand < ask.demand) continue;
+    bookings.push_back(&holding);
   }
   std::sort(bookings.begin(), bookings.end(), [this](const Holding* a, const Holding* b) {
     return wait_key(view_.job(b->job)) < wait_key(view_.job(a->job));

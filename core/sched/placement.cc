@@ -229,9 +229,15 @@ std::int64_t fullness(const Ledger& ledger, const Node& node, const InstanceNeed
   return ledger.free_gpu_milli(node, need.gpu_model, also_now);
 }
 
+bool may_fit(const Ledger& ledger, const Ask& ask, bool also_now) {
+  const std::int64_t each = ask.need.whole_gpus * std::int64_t{1000} + ask.need.fraction_milli;
+  return ledger.free_gpu_bound(ask.env, also_now) >= each * ask.instances;
+}
+
 std::vector<Spot> find_spots(const StateView& view, const Ledger& ledger, const Ask& ask,
                              bool also_now) {
   std::vector<Spot> spots;
+  if (!may_fit(ledger, ask, also_now)) return spots;
   for (const Node& node : view.nodes()) {
     if (node.env != ask.env || !node.accepts_new()) continue;
     const std::int32_t count = ledger.fitting(node, ask.need, ask.instances, also_now);

@@ -311,8 +311,8 @@ TEST_F(InstancesTest, OutputBeyondTheCapDropsTheOldestPart) {
 // --- the agent goes away and comes back ---
 
 TEST_F(InstancesTest, TheNextAgentAdoptsWhatRuns) {
-  agent->instances->start(make_order(1, sh("echo up; read x < " + dir.path() + "/fifo; exit 7")));
   ASSERT_EQ(::mkfifo((dir.path() + "/fifo").c_str(), 0600), 0);
+  agent->instances->start(make_order(1, sh("echo up; read x < " + dir.path() + "/fifo; exit 7")));
   ASSERT_TRUE(has_output(1, "up"));
   agent.reset();
   agent = std::make_unique<TestAgent>(loop, dir.path());

@@ -165,6 +165,24 @@ TEST(ConfigReader, ReadsDurationsAndLists) {
   EXPECT_EQ(list.size(), 2U);
 }
 
+TEST(ConfigReader, RejectsRepeatedKeysAndDocuments) {
+  const auto complaint = [](const std::string& text) {
+    auto file = ConfigReader::parse(text, "x.yaml");
+    if (!file) return file.error().message;
+    std::string value;
+    file->read("a", value);
+    ConfigReader b = file->section("b");
+    b.read("c", value);
+    const auto done = file->finish();
+    return done ? "" : done.error().message;
+  };
+  EXPECT_EQ(complaint("a: 1\nb: {c: 1}\n"), "");
+  EXPECT_EQ(complaint(""), "");
+  EXPECT_EQ(complaint("a: 1\na: 2\n"), "x.yaml:2: a: is there twice");
+  EXPECT_EQ(complaint("b: {c: 1, c: 2}\n"), "x.yaml:1: b.c: is there twice");
+  EXPECT_NE(complaint("a: 1\n---\na: 2\n").find("second document"), std::string::npos);
+}
+
 TEST(ConfigReader, RejectsWrongDurations) {
   for (const char* text : {"", "m", "5x", "-3s", "1h30", "99999999d"}) {
     EXPECT_FALSE(parse_config_duration(text).has_value()) << text;

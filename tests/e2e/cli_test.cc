@@ -68,6 +68,19 @@ TEST_F(CliTest, RunPassesOutputAndCodeOn) {
   EXPECT_EQ(quiet.err, "");
 }
 
+TEST_F(CliTest, AnInterruptIsKeptForAServerThatIsAway) {
+  Process runner = cluster_.start_gpuq("runner", {"run", "--", "sh", "-c", "echo up; sleep 1000"});
+  ASSERT_TRUE(cluster_.has_line("runner.out", "up"));
+  cluster_.kill_server();
+  runner.signal(SIGINT);
+  ASSERT_TRUE(eventually([&] {
+    return cluster_.read("runner.err").find("cancelling as soon") != std::string::npos;
+  }));
+  cluster_.start_server();
+  EXPECT_EQ(runner.wait(), 130) << cluster_.read("runner.err");
+  EXPECT_TRUE(cluster_.reaches(1, v1::JOB_STATE_FAILED));
+}
+
 TEST_F(CliTest, InterruptedRunCancelsItsJob) {
   Process run = cluster_.start_gpuq("run", {"run", "--name", "r", "--", "sh", "-c", kPolite});
   ASSERT_TRUE(cluster_.has_line("marks", "r up"));
