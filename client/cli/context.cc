@@ -7,6 +7,7 @@
 
 #include "client/cli/json_out.h"
 #include "common/runtime/config_file.h"
+#include "core/base/text.h"
 
 namespace gpuq::cli {
 
@@ -18,7 +19,7 @@ Result<UserConfig> load(const std::string& path) {
   auto reader = ConfigReader::load(path);
   if (!reader) {
     if (reader.error().code == ErrorCode::kNotFound) return config;
-    return reader.error();
+    return invalid(reader.error().message);
   }
   const auto read = [&](const char* key, std::optional<std::string>& into) {
     if (!reader->has(key)) return;
@@ -77,6 +78,11 @@ Result<client::Client*> Context::client() {
 }
 
 int Context::fail(const Error& error) const {
+  note(escape_controls(error.message));
+  return exit_code(error);
+}
+
+int Context::fail_each(const Error& error) const {
   std::istringstream lines(error.message);
   for (std::string line; std::getline(lines, line);) note(line);
   return exit_code(error);

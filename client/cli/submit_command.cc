@@ -6,12 +6,14 @@
 namespace gpuq::cli {
 
 int submit(Context& context, const SubmitOptions& options) {
-  auto spec = make_job(context, JobSource{options.job, options.file, options.script,
-                                          options.command, options.strict});
-  if (!spec) return context.fail(spec.error());
+  v1::JobSpec spec;
+  const int made = make_job(
+      context,
+      JobSource{options.job, options.file, options.script, options.command, options.strict}, spec);
+  if (made != kDone) return made;
   auto client = context.client();
   if (!client) return context.fail(client.error());
-  auto reply = submit_job(**client, *spec, options.client_token);
+  auto reply = submit_job(**client, spec, options.client_token);
   if (!reply) return context.fail(reply.error());
   if (context.json()) {
     context.print_json(*reply);
