@@ -1,3 +1,5 @@
+#include <google/protobuf/stubs/logging.h>
+
 #include <csignal>
 #include <cstdlib>
 #include <optional>
@@ -7,7 +9,18 @@
 #include "client/cli/program.h"
 #include "client/cli/terminal.h"
 
+namespace {
+
+/// What goes wrong is said once, by us. GRPC_VERBOSITY=DEBUG brings gRPC's own lines back.
+void silence_libraries() {
+  setenv("GRPC_VERBOSITY", "NONE", 0);
+  google::protobuf::SetLogHandler(nullptr);
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
+  silence_libraries();
   // A reader that went away (`gpuq ls | head`) ends the program quietly, as the default does; gRPC
   // writes to its sockets without the signal.
   std::signal(SIGPIPE, SIG_DFL);

@@ -69,7 +69,8 @@ TEST_F(Program, UsageMistakes) {
   expect_refused({"submit", "--instances", "-3", "--", "true"}, 2, "'-3'");
   expect_refused({"submit", "--gpus", "99999999999999999999", "--", "true"}, 2,
                  "99999999999999999999");
-  expect_refused({"submit", "--", "echo", "\xff"}, 2, "UTF-8");
+  expect_refused({"submit", "--", "echo", "\xff"}, 2, "word 4 of the command line, '\\xff'");
+  expect_refused({"ls", "--name", "\xc3"}, 2, "UTF-8");
   expect_refused({"show", "1\ngpuq: "}, 2, "'1\\x0agpuq: ' is no job");
   expect_refused({"submit", "--cpus", "1\n2", "--", "true"}, 2, "'1\\x0a2'");
   expect_refused({"submit", "--", "echo", std::string(10'000'000, 'x')}, 2, "bytes");
