@@ -1,8 +1,10 @@
 #include "client/cli/context.h"
 
+#include <cerrno>
 #include <optional>
 #include <ostream>
 #include <sstream>
+#include <system_error>
 #include <utility>
 
 #include "client/cli/json_out.h"
@@ -94,6 +96,20 @@ void Context::note(const std::string& text) const {
 
 void Context::print_json(const google::protobuf::Message& message) const {
   terminal_.out << to_json(message) << '\n';
+}
+
+bool Context::flush_output(const std::string& what) {
+  const bool good = terminal_.out.good();
+  errno = 0;
+  const bool flushed = terminal_.out.rdbuf()->pubsync() == 0;
+  const int reason = errno;
+  if (good && flushed) return true;
+  terminal_.out.setstate(std::ios::badbit);
+  if (!std::exchange(told_unwritten_, true)) {
+    note(what + " could not be written" +
+         (reason == 0 ? "" : ": " + std::generic_category().message(reason)));
+  }
+  return false;
 }
 
 }  // namespace gpuq::cli

@@ -48,11 +48,16 @@ class Context {
   /// One line of JSON on standard output.
   void print_json(const google::protobuf::Message& message) const;
 
+  /// Whether all that went to standard output is written. The first time that it is not, says so:
+  /// "WHAT could not be written: REASON".
+  bool flush_output(const std::string& what = "standard output");
+
  private:
   Terminal terminal_;
   GlobalOptions global_;
   Environment environment_;
   std::unique_ptr<client::Client> client_;
+  bool told_unwritten_ = false;
 };
 
 }  // namespace gpuq::cli

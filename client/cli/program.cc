@@ -41,6 +41,12 @@ Result<> check_words(const std::vector<std::string>& words) {
   return {};
 }
 
+/// What the user did not get to see makes a success a failure.
+int finish(Context& context, int code) {
+  const bool written = context.flush_output() && context.terminal().err.good();
+  return code == kDone && !written ? kFailed : code;
+}
+
 }  // namespace
 
 int run_program(std::vector<std::string> arguments, const Terminal& terminal,
@@ -51,13 +57,12 @@ int run_program(std::vector<std::string> arguments, const Terminal& terminal,
   if (!parsed) return plain.fail(parsed.error());
   if (const auto* help = std::get_if<HelpText>(&*parsed)) {
     terminal.out << help->text;
-    return kDone;
+    return finish(plain, kDone);
   }
   const auto& invocation = std::get<Invocation>(*parsed);
   Context context(terminal, invocation.global, environment);
   const int code = std::visit(Runner{context}, invocation.command);
-  terminal.out.flush();
-  return code;
+  return finish(context, code);
 }
 
 }  // namespace gpuq::cli

@@ -1,4 +1,5 @@
 #include <ostream>
+#include <string>
 
 #include "client/cli/commands.h"
 #include "client/cli/job_source.h"
@@ -15,14 +16,16 @@ int submit(Context& context, const SubmitOptions& options) {
   if (!client) return context.fail(client.error());
   auto reply = submit_job(**client, spec, options.client_token);
   if (!reply) return context.fail(reply.error());
+  const std::string id = std::to_string(reply->job_id());
   if (context.json()) {
     context.print_json(*reply);
   } else {
-    context.terminal().out << reply->job_id() << std::endl;
+    context.terminal().out << id << '\n';
   }
+  if (!context.flush_output("job " + id + " is submitted, but its id")) return kFailed;
   if (!options.wait) return kDone;
   WaitOptions waiting;
-  waiting.jobs = {std::to_string(reply->job_id())};
+  waiting.jobs = {id};
   return wait(context, waiting);
 }
 

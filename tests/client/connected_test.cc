@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "tests/client/fake_server.h"
@@ -22,12 +23,14 @@ class Connected : public testing::Test {
     std::string name = testing::TempDir() + "gpuq_client_XXXXXX";
     return mkdtemp(name.data()) == nullptr ? "/nonexistent" : name;
   }
-  Outcome run(std::vector<std::string> words) const {
-    const auto environment = [this](const std::string& name) -> std::optional<std::string> {
+  Environment environment() const {
+    return [this](const std::string& name) -> std::optional<std::string> {
       if (name == "GPUQ_SERVER") return server_.target();
       return std::nullopt;
     };
-    return run_captured(std::move(words), environment);
+  }
+  Outcome run(std::vector<std::string> words) const {
+    return run_captured(std::move(words), environment());
   }
 
   std::string folder_;
@@ -43,6 +46,14 @@ TEST_F(Connected, SubmitPrintsTheIdAlone) {
   EXPECT_EQ(spec.resources().gpus_milli(), 2000);
   EXPECT_EQ(spec.workdir(), std::filesystem::current_path().string());
   EXPECT_THAT(run({"submit", "--json", "--", "true"}).out, HasSubstr("\"job_id\":2"));
+}
+
+TEST_F(Connected, SubmitSaysTheIdThatItCouldNotWrite) {
+  std::ofstream full("/dev/full");
+  const Outcome outcome = run_printing_to(full, {"submit", "--", "true"}, environment());
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.err,
+            "gpuq: job 1 is submitted, but its id could not be written: No space left on device\n");
 }
 
 TEST_F(Connected, RefusalsHaveTheirStatus) {

@@ -103,6 +103,16 @@ TEST_F(Program, EveryFaultOfAFileHasItsLine) {
   EXPECT_THAT(outcome.err, HasSubstr("\ngpuq: " + folder_ + "/a.yaml:2:1: unknown key 'size'"));
 }
 
+TEST_F(Program, FullDiskIsAFailure) {
+  const auto nothing = [](const std::string&) -> std::optional<std::string> {
+    return std::nullopt;
+  };
+  std::ofstream full("/dev/full");
+  const Outcome outcome = run_printing_to(full, {"--version"}, nothing);
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.err, "gpuq: standard output could not be written: No space left on device\n");
+}
+
 TEST_F(Program, FilesThatAreWrong) {
   expect_refused({"submit", "-f", file("a.yaml", "command: [true\n")}, 2, "a.yaml:");
   expect_refused({"submit", "-f", file("b.yaml", "command: ['true']\ncolour: red\n")}, 2,
