@@ -56,6 +56,15 @@ TEST_F(Connected, SubmitSaysTheIdThatItCouldNotWrite) {
             "gpuq: job 1 is submitted, but its id could not be written: No space left on device\n");
 }
 
+TEST_F(Connected, LogsEndWhereNothingCanBeWritten) {
+  server_.add(v1::JobSpec());
+  server_.output[{1, v1::LOG_STREAM_STDOUT}] = "to out\n";
+  std::ofstream full("/dev/full");
+  const Outcome outcome = run_printing_to(full, {"logs", "-f", "--stdout", "1"}, environment());
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("standard output could not be written"));
+}
+
 TEST_F(Connected, RefusalsHaveTheirStatus) {
   const Outcome outcome = run({"submit", "-q", "none", "--", "true"});
   EXPECT_EQ(outcome.code, 3);
@@ -128,6 +137,19 @@ TEST_F(Connected, LogsOfTheTwoStreams) {
   EXPECT_EQ(outcome.err, "to err\n");
   EXPECT_EQ(run({"logs", "1", "--stderr"}).out, "");
   EXPECT_EQ(run({"logs", "1#2"}).code, 3);
+}
+
+TEST_F(Connected, LogsSayWhatWasDropped) {
+  server_.add(v1::JobSpec());
+  server_.output[{1, v1::LOG_STREAM_STDOUT}] = "lost kept\n";
+  server_.dropped = 5;
+  Outcome outcome = run({"logs", "--stdout", "1"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.out, "kept\n");
+  EXPECT_EQ(outcome.err, "gpuq: 5 bytes of output were dropped here (cap)\n");
+  outcome = run({"logs", "--stdout", "--tail", "5", "1"});
+  EXPECT_EQ(outcome.out, "kept\n");
+  EXPECT_EQ(outcome.err, "");
 }
 
 TEST_F(Connected, ListsPagesUpToTheLimit) {

@@ -3,6 +3,7 @@
 // with a connection. Listens on a unix socket in a folder of its own.
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <functional>
 #include <map>
@@ -43,6 +44,7 @@ class FakeServer final : public v1::JobService::Service {
   /// What happens to every job at once when it is submitted; default: it stays RUNNABLE.
   std::function<void(v1::Job&)> on_submit;
   std::map<std::pair<std::int64_t, v1::LogStream>, std::string> output;
+  std::int64_t dropped = 0;  ///< Of the beginning of every output.
 
   std::int64_t add(const v1::JobSpec& spec) {
     const std::lock_guard lock(mutex_);
@@ -152,8 +154,10 @@ class FakeServer final : public v1::JobService::Service {
     const auto& text = output[{request->job_id(), request->stream()}];
     v1::LogChunk chunk;
     chunk.set_attempt(1);
-    chunk.set_offset(request->offset());
-    chunk.set_data(text.substr(static_cast<std::size_t>(request->offset())));
+    const auto size = static_cast<std::int64_t>(text.size());
+    const std::int64_t from = request->offset() < 0 ? size + request->offset() : request->offset();
+    chunk.set_offset(std::min(std::max(from, dropped), size));
+    chunk.set_data(text.substr(static_cast<std::size_t>(chunk.offset())));
     if (!chunk.data().empty()) writer->Write(chunk);
     while (request->follow() && !stopping_ && !context->IsCancelled() &&
            jobs_[request->job_id()].state() < v1::JOB_STATE_SUCCEEDED) {
