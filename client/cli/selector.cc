@@ -195,4 +195,13 @@ Result<SelectedJob> select_job(client::Client& client, const std::string& word) 
   return SelectedJob{std::move(*job), selector->attempt, ids->size()};
 }
 
+Result<> check_attempt(const v1::Job& job, std::int32_t attempt) {
+  const auto count = job.attempt_count();
+  if (attempt <= count) return {};
+  return Error{ErrorCode::kNotFound, "job " + std::to_string(job.job_id()) + " has " +
+                                         std::to_string(count) +
+                                         (count == 1 ? " attempt" : " attempts") +
+                                         ", there is no number " + std::to_string(attempt)};
+}
+
 }  // namespace gpuq::cli

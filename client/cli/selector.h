@@ -45,4 +45,7 @@ struct SelectedJob {
 
 Result<SelectedJob> select_job(client::Client& client, const std::string& word);
 
+/// kNotFound unless `job` has that attempt; 0 stands for none in particular.
+Result<> check_attempt(const v1::Job& job, std::int32_t attempt);
+
 }  // namespace gpuq::cli

@@ -70,6 +70,7 @@ TEST_F(Connected, RefusalsHaveTheirStatus) {
   EXPECT_EQ(outcome.code, 3);
   EXPECT_EQ(outcome.err, "gpuq: no queue 'none'\n");
   EXPECT_EQ(run({"show", "17"}).code, 3);
+  EXPECT_EQ(run({"show", "1#1"}).code, 3);
   EXPECT_EQ(run({"cancel", "17"}).code, 3);
   EXPECT_EQ(run({"wait", "17"}).code, 3);
 }
@@ -137,6 +138,8 @@ TEST_F(Connected, LogsOfTheTwoStreams) {
   EXPECT_EQ(outcome.err, "to err\n");
   EXPECT_EQ(run({"logs", "1", "--stderr"}).out, "");
   EXPECT_EQ(run({"logs", "1#2"}).code, 3);
+  EXPECT_EQ(run({"show", "1#1"}).code, 0);
+  EXPECT_EQ(run({"show", "1#2"}).code, 3);
 }
 
 TEST_F(Connected, LogsSayWhatWasDropped) {
@@ -150,6 +153,15 @@ TEST_F(Connected, LogsSayWhatWasDropped) {
   outcome = run({"logs", "--stdout", "--tail", "5", "1"});
   EXPECT_EQ(outcome.out, "kept\n");
   EXPECT_EQ(outcome.err, "");
+}
+
+TEST_F(Connected, EmptyListsOfWhatIsNotThere) {
+  server_.policy.shares = {"there"};
+  EXPECT_EQ(run({"ls", "-q", "there", "-s", "there"}).code, 0);
+  const Outcome outcome = run({"ls", "-q", "none"});
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_EQ(outcome.err, "gpuq: there is no queue 'none'\n");
+  EXPECT_EQ(run({"history", "-s", "none", "--json"}).code, 3);
 }
 
 TEST_F(Connected, ListsPagesUpToTheLimit) {

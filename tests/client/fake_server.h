@@ -13,8 +13,29 @@
 #include <string>
 
 #include "gpuq/v1/job.grpc.pb.h"
+#include "gpuq/v1/policy.grpc.pb.h"
 
 namespace gpuq::cli {
+
+/// Every queue but "none", and the shares that it is told.
+class FakePolicy final : public v1::PolicyService::Service {
+ public:
+  std::set<std::string> shares;
+
+  grpc::Status Get(grpc::ServerContext*, const v1::GetPolicyObjectRequest* request,
+                   v1::PolicyObject* reply) override {
+    if (request->ref().name() == "none") return {grpc::NOT_FOUND, "no queue"};
+    reply->mutable_job_queue()->set_job_queue_name(request->ref().name());
+    return grpc::Status::OK;
+  }
+  grpc::Status List(grpc::ServerContext*, const v1::ListPolicyObjectsRequest*,
+                    v1::ListPolicyObjectsResponse* reply) override {
+    for (const auto& name : shares) {
+      reply->add_objects()->mutable_quota_share()->set_quota_share_name(name);
+    }
+    return grpc::Status::OK;
+  }
+};
 
 class FakeServer final : public v1::JobService::Service {
  public:
@@ -27,6 +48,7 @@ class FakeServer final : public v1::JobService::Service {
     grpc::ServerBuilder builder;
     builder.AddListeningPort(target_, grpc::InsecureServerCredentials());
     builder.RegisterService(this);
+    builder.RegisterService(&policy);
     const std::lock_guard lock(mutex_);
     stopping_ = false;
     server_ = builder.BuildAndStart();
@@ -45,6 +67,7 @@ class FakeServer final : public v1::JobService::Service {
   std::function<void(v1::Job&)> on_submit;
   std::map<std::pair<std::int64_t, v1::LogStream>, std::string> output;
   std::int64_t dropped = 0;  ///< Of the beginning of every output.
+  FakePolicy policy;
 
   std::int64_t add(const v1::JobSpec& spec) {
     const std::lock_guard lock(mutex_);
