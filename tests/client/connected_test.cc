@@ -128,6 +128,13 @@ TEST_F(Connected, CancelWaitsForTheEnd) {
   EXPECT_EQ(server_.job(1).state(), v1::JOB_STATE_FAILED);
 }
 
+TEST_F(Connected, CancelAgainIsHarmless) {
+  server_.add(v1::JobSpec());
+  EXPECT_EQ(run({"cancel", "1-3"}).code, 0);
+  for (const char* word : {"1", "1-3"}) EXPECT_EQ(run({"cancel", word}).code, 0) << word;
+  EXPECT_EQ(run({"cancel", "2-3"}).code, 3);
+}
+
 TEST_F(Connected, LogsOfTheTwoStreams) {
   server_.add(v1::JobSpec());
   server_.output[{1, v1::LOG_STREAM_STDOUT}] = "to out\n";

@@ -120,15 +120,21 @@ class FakeServer final : public v1::JobService::Service {
     const auto before =
         request->page_token().empty() ? std::int64_t{1} << 40 : std::stoll(request->page_token());
     for (auto it = jobs_.rbegin(); it != jobs_.rend(); ++it) {
-      if (it->first >= before) continue;
+      const auto& [id, stored] = *it;
+      const bool in_range = request->first_job_id() == 0 ||
+                            (id >= request->first_job_id() && id <= request->last_job_id());
+      const auto& states = request->states();
+      const bool in_state =
+          states.empty() || std::count(states.begin(), states.end(), stored.state()) > 0;
+      if (id >= before || !in_range || !in_state) continue;
       if (reply->jobs_size() == request->page_size()) {
         reply->set_next_page_token(std::to_string(reply->jobs().rbegin()->job_id()));
         break;
       }
       auto* job = reply->add_jobs();
-      job->set_job_id(it->first);
-      job->set_state(it->second.state());
-      job->set_job_name(it->second.spec().job_name());
+      job->set_job_id(id);
+      job->set_state(stored.state());
+      job->set_job_name(stored.spec().job_name());
     }
     return grpc::Status::OK;
   }
