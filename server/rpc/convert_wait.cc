@@ -56,10 +56,13 @@ void fill_quota(const State& state, const Job& job, UnitId unit, Amount demand,
   const Unit* record = state.policy().unit(unit);
   if (record != nullptr) out.set_capacity_unit(record->def.name);
   out.set_demand_milli(demand.milli);
-  const Amount cap = ledger.cap(job.share, unit);
-  out.set_cap_milli((cap >= kUnlimited ? ledger.pool(env, unit) : cap).milli);
+  // A share without a limit of its own (the built-in one) may have all there is, without borrowing.
+  const Amount limit = ledger.cap(job.share, unit);
+  const bool bounded = limit < kUnlimited;
+  const Amount cap = bounded ? limit : ledger.pool(env, unit);
+  out.set_cap_milli(cap.milli);
   out.set_held_milli(ledger.held(job.share, unit, View::kNow).milli);
-  const Amount ceiling = ledger.ceiling(job.share, unit);
+  const Amount ceiling = bounded ? ledger.ceiling(job.share, unit) : cap;
   out.set_ceiling_milli(ceiling >= kUnlimited ? -1 : ceiling.milli);
   out.set_free_milli(ledger.free(env, unit, View::kNow).milli);
   out.set_reserved_milli(ledger.reserved(env, unit, job.share, View::kNow).milli);
