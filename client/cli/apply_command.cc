@@ -86,7 +86,7 @@ void print_changes(const Context& context, const v1::ApplyPolicyResponse& respon
 
 int apply(Context& context, const ApplyOptions& options) {
   auto policy = parse_policy_file(options.file);
-  if (!policy) return context.fail(policy.error());
+  if (!policy) return context.fail_each(policy.error());
   for (const auto& issue : policy->issues) context.note(to_string(issue, options.file));
   auto client = context.client();
   if (!client) return context.fail(client.error());

@@ -59,8 +59,12 @@ int cancel(Context& context, const CancelOptions& options) {
   if (auto done = check_selectors(options.jobs); !done) return context.fail(done.error());
   auto client = context.client();
   if (!client) return context.fail(client.error());
-  auto ids = select_jobs(**client, options.jobs, SelectScope::kActive);
+  auto ids = select_jobs(**client, options.jobs, SelectScope::kLeft);
   if (!ids) return context.fail(ids.error());
+  if (ids->empty()) {
+    context.note("nothing to cancel: they have ended");
+    return kDone;
+  }
   if (!options.yes && !confirmed(context, ids->size())) {
     context.note("nothing was cancelled");
     return kInterrupted;

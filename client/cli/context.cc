@@ -1,12 +1,15 @@
 #include "client/cli/context.h"
 
+#include <cerrno>
 #include <optional>
 #include <ostream>
 #include <sstream>
+#include <system_error>
 #include <utility>
 
 #include "client/cli/json_out.h"
 #include "common/runtime/config_file.h"
+#include "core/base/text.h"
 
 namespace gpuq::cli {
 
@@ -18,7 +21,7 @@ Result<UserConfig> load(const std::string& path) {
   auto reader = ConfigReader::load(path);
   if (!reader) {
     if (reader.error().code == ErrorCode::kNotFound) return config;
-    return reader.error();
+    return invalid(reader.error().message);
   }
   const auto read = [&](const char* key, std::optional<std::string>& into) {
     if (!reader->has(key)) return;
@@ -77,6 +80,11 @@ Result<client::Client*> Context::client() {
 }
 
 int Context::fail(const Error& error) const {
+  note(escape_controls(error.message));
+  return exit_code(error);
+}
+
+int Context::fail_each(const Error& error) const {
   std::istringstream lines(error.message);
   for (std::string line; std::getline(lines, line);) note(line);
   return exit_code(error);
@@ -88,6 +96,20 @@ void Context::note(const std::string& text) const {
 
 void Context::print_json(const google::protobuf::Message& message) const {
   terminal_.out << to_json(message) << '\n';
+}
+
+bool Context::flush_output(const std::string& what) {
+  const bool good = terminal_.out.good();
+  errno = 0;
+  const bool flushed = terminal_.out.rdbuf()->pubsync() == 0;
+  const int reason = errno;
+  if (good && flushed) return true;
+  terminal_.out.setstate(std::ios::badbit);
+  if (!std::exchange(told_unwritten_, true)) {
+    note(what + " could not be written" +
+         (reason == 0 ? "" : ": " + std::generic_category().message(reason)));
+  }
+  return false;
 }
 
 }  // namespace gpuq::cli

@@ -38,19 +38,26 @@ class Context {
   Result<client::Client*> client();
   Result<UserConfig> config() const { return load_user_config(environment_); }
 
-  /// The message on standard error, one line (or one for each of several faults of a file), and the
-  /// exit status that goes with it.
+  /// The message on standard error, one line whatever words it repeats, and the exit status that
+  /// goes with it.
   int fail(const Error& error) const;
+  /// The same for what a reader of files says: a line for each fault.
+  int fail_each(const Error& error) const;
   /// "gpuq: TEXT" on standard error.
   void note(const std::string& text) const;
   /// One line of JSON on standard output.
   void print_json(const google::protobuf::Message& message) const;
+
+  /// Whether all that went to standard output is written. The first time that it is not, says so:
+  /// "WHAT could not be written: REASON".
+  bool flush_output(const std::string& what = "standard output");
 
  private:
   Terminal terminal_;
   GlobalOptions global_;
   Environment environment_;
   std::unique_ptr<client::Client> client_;
+  bool told_unwritten_ = false;
 };
 
 }  // namespace gpuq::cli

@@ -15,6 +15,9 @@ namespace {
 constexpr std::size_t kMaxCommand = 1024 * 1024;
 constexpr std::size_t kMaxArgument = 128 * 1024 - 1;
 constexpr std::size_t kMaxEnvironment = 1024 * 1024;
+constexpr Duration kMinTimeout = std::chrono::seconds(1);
+constexpr Duration kMaxTimeout = std::chrono::hours(24 * 365);
+constexpr Duration kMaxGrace = std::chrono::hours(24);
 
 Error at_option(const char* option, const Error& error) {
   return invalid(std::string(option) + ": " + error.message);
@@ -43,11 +46,15 @@ Result<> set_milli(const char* option, const std::optional<std::string>& text,
   return {};
 }
 
-Result<> set_duration(const char* option, const std::optional<std::string>& text,
-                      const std::function<void(Duration)>& set) {
+Result<> set_duration(const char* option, const std::optional<std::string>& text, Duration min,
+                      Duration max, const std::function<void(Duration)>& set) {
   if (!text) return {};
   auto value = gpuq::parse_duration(*text);
   if (!value) return at_option(option, value.error());
+  if (*value < min || *value > max) {
+    return invalid(std::string(option) + " '" + *text + "' is out of range: write " +
+                   gpuq::format_duration(min) + " to " + gpuq::format_duration(max));
+  }
   set(*value);
   return {};
 }
@@ -78,6 +85,7 @@ Result<> apply_resources(const JobOptions& o, v1::ResourceRequest& r) {
   if (o.memory) {
     auto mib = gpuq::parse_memory(*o.memory);
     if (!mib) return at_option("--mem", mib.error());
+    if (*mib == 0) return invalid("--mem '" + *o.memory + "' must be more than 0");
     r.set_memory_mib(*mib);
   }
   return first_error(
@@ -140,8 +148,9 @@ Result<> apply_ends(const JobOptions& o, v1::JobSpec& spec) {
                      preemption.set_preemption_retries_before_termination(
                          static_cast<std::int32_t>(v));
                    }),
-       set_duration("--grace", o.grace, [&](Duration v) { preemption.set_grace_ms(v.count()); }),
-       set_duration("--timeout", o.timeout, [&](Duration v) {
+       set_duration("--grace", o.grace, Duration(0), kMaxGrace,
+                    [&](Duration v) { preemption.set_grace_ms(v.count()); }),
+       set_duration("--timeout", o.timeout, kMinTimeout, kMaxTimeout, [&](Duration v) {
          spec.set_attempt_duration_seconds((v.count() + 999) / 1000);
        })});
 }

@@ -16,8 +16,8 @@ Error usage(std::string message) { return Error{ErrorCode::kInvalidArgument, std
 
 /// Exactly one of file, script and command.
 Result<> check_source(const JobSource& source) {
-  const int given = (source.file.empty() ? 0 : 1) + (source.script.empty() ? 0 : 1) +
-                    (source.command.empty() ? 0 : 1);
+  const int given =
+      (source.file ? 1 : 0) + (source.script.empty() ? 0 : 1) + (source.command.empty() ? 0 : 1);
   if (given == 0) {
     return usage("nothing to run: write -- PROGRAM [ARG...], a script, or -f JOB.yaml");
   }
@@ -30,11 +30,12 @@ Result<> check_source(const JobSource& source) {
 Result<std::string> read_script(const std::string& path) {
   auto text = read_file(path);
   if (text) return text;
-  if (text.error().code == ErrorCode::kNotFound) {
+  std::error_code ignored;
+  if (std::filesystem::status(path, ignored).type() == std::filesystem::file_type::not_found) {
     return Error{ErrorCode::kNotFound,
                  "no script '" + path + "' here; to run a program write -- " + path};
   }
-  return Error{ErrorCode::kNotFound, "cannot read the script: " + text.error().message};
+  return usage(text.error().message);
 }
 
 /// Fills `spec` from a script; its directives go below `options`.
@@ -71,32 +72,36 @@ Result<> complete_workdir(v1::JobSpec& spec) {
   return {};
 }
 
-}  // namespace
-
-Result<v1::JobSpec> make_job(const Context& context, const JobSource& source) {
-  if (auto done = check_source(source); !done) return done.error();
+/// Every layer over what a job file has said, if there is one.
+Result<> complete(const Context& context, const JobSource& source, v1::JobSpec& spec) {
   auto config = context.config();
   if (!config) return config.error();
   JobOptions options = overlay(source.options, options_from_environment(context.environment()));
-  v1::JobSpec spec;
-  if (!source.file.empty()) {
-    auto from_file = read_job_file(source.file);
-    if (!from_file) return from_file.error();
-    spec = std::move(*from_file);
-    if (!spec.job_queue().empty()) config->job.queue.reset();
-    if (!spec.quota_share_name().empty()) config->job.share.reset();
-  } else if (!source.script.empty()) {
-    auto complete = from_script(context, source, options, spec);
-    if (!complete) return complete.error();
-    options = std::move(*complete);
-  } else {
-    for (const auto& word : source.command) spec.add_command(word);
+  if (!spec.job_queue().empty()) config->job.queue.reset();
+  if (!spec.quota_share_name().empty()) config->job.share.reset();
+  if (!source.script.empty()) {
+    auto with_directives = from_script(context, source, options, spec);
+    if (!with_directives) return with_directives.error();
+    options = std::move(*with_directives);
   }
+  for (const auto& word : source.command) spec.add_command(word);
   options = overlay(options, config->job);
   if (auto done = apply_options(options, context.environment(), spec); !done) return done.error();
   if (auto done = complete_workdir(spec); !done) return done.error();
-  if (auto done = check_spec(spec); !done) return done.error();
-  return spec;
+  return check_spec(spec);
+}
+
+}  // namespace
+
+int make_job(const Context& context, const JobSource& source, v1::JobSpec& spec) {
+  if (auto done = check_source(source); !done) return context.fail(done.error());
+  if (source.file) {
+    auto from_file = read_job_file(*source.file);
+    if (!from_file) return context.fail_each(from_file.error());
+    spec = std::move(*from_file);
+  }
+  auto done = complete(context, source, spec);
+  return done ? kDone : context.fail(done.error());
 }
 
 Result<v1::SubmitResponse> submit_job(client::Client& client, const v1::JobSpec& spec,

@@ -1,6 +1,7 @@
 #pragma once
 // The job that `submit` and `run` send: from a command, a script or a file, with every layer of
 // options on top of it.
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,14 +12,15 @@ namespace gpuq::cli {
 
 struct JobSource {
   const JobOptions& options;
-  std::string file;
+  std::optional<std::string> file;
   const std::vector<std::string>& script;
   const std::vector<std::string>& command;
   bool strict = false;
 };
 
-/// Writes warnings about script lines. Errors: kInvalidArgument, kNotFound for a file.
-Result<v1::JobSpec> make_job(const Context& context, const JobSource& source);
+/// Fills the empty `spec`. Like a command: returns an exit status and has written its errors, and
+/// warnings about script lines.
+int make_job(const Context& context, const JobSource& source, v1::JobSpec& spec);
 
 /// Submits `spec` with `token`, a new one if empty; the token makes it safe to try once more when
 /// the connection is lost in between.

@@ -7,6 +7,7 @@
 #include "client/cli/commands.h"
 #include "client/cli/format.h"
 #include "common/runtime/clocks.h"
+#include "core/base/text.h"
 
 namespace gpuq::cli {
 
@@ -78,6 +79,31 @@ Result<Listing> fetch(client::Client& client, v1::ListJobsRequest request, std::
     if (!listing.more || full) return listing;
     request.set_page_token(page->next_page_token());
   }
+}
+
+/// An empty list is an error where the filter names a queue or share that is not there.
+Result<> check_filter(client::Client& client, const ListOptions& options) {
+  if (!options.queue.empty()) {
+    v1::GetPolicyObjectRequest request;
+    request.mutable_ref()->set_kind(v1::POLICY_KIND_JOB_QUEUE);
+    request.mutable_ref()->set_name(options.queue);
+    auto found = client.get(request);
+    if (!found && found.error().code == ErrorCode::kNotFound) {
+      return Error{ErrorCode::kNotFound, "there is no queue " + quote(options.queue)};
+    }
+  }
+  if (options.share.empty()) return {};
+  v1::ListPolicyObjectsRequest request;
+  request.set_kind(v1::POLICY_KIND_QUOTA_SHARE);
+  request.set_job_queue(options.queue);
+  auto shares = client.list(request);
+  if (!shares) return {};  // The list itself was answered: empty it is.
+  for (const auto& object : shares->objects()) {
+    if (object.quota_share().quota_share_name() == options.share) return {};
+  }
+  return Error{ErrorCode::kNotFound,
+               "there is no share " + quote(options.share) +
+                   (options.queue.empty() ? "" : " in queue " + quote(options.queue))};
 }
 
 Colour state_colour(const v1::JobSummary& job) {
@@ -163,6 +189,9 @@ int list(Context& context, const ListOptions& options) {
   if (!client) return context.fail(client.error());
   auto listing = fetch(**client, *request, options.limit);
   if (!listing) return context.fail(listing.error());
+  if (listing->jobs.empty()) {
+    if (auto done = check_filter(**client, options); !done) return context.fail(done.error());
+  }
   if (context.json()) {
     for (const auto& job : listing->jobs) context.print_json(job);
   } else if (listing->jobs.empty()) {

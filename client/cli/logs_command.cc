@@ -42,11 +42,7 @@ Result<OutputSource> make_source(client::Client& client, const LogsOptions& opti
   source.job_id = selected->job.job_id();
   source.attempt =
       selected->attempt != 0 ? selected->attempt : static_cast<std::int32_t>(options.attempt);
-  if (source.attempt > selected->job.attempt_count()) {
-    return Error{ErrorCode::kNotFound, "job " + std::to_string(source.job_id) + " has " +
-                                           std::to_string(selected->job.attempt_count()) +
-                                           " attempts, not " + std::to_string(source.attempt)};
-  }
+  if (auto done = check_attempt(selected->job, source.attempt); !done) return done.error();
   source.instance = static_cast<std::int32_t>(options.instance);
   source.follow = options.follow;
   if (!options.tail.empty()) {

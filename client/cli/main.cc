@@ -1,3 +1,7 @@
+#include <fcntl.h>
+#include <google/protobuf/stubs/logging.h>
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdlib>
 #include <optional>
@@ -7,7 +11,28 @@
 #include "client/cli/program.h"
 #include "client/cli/terminal.h"
 
+namespace {
+
+/// Takes the place of standard streams that are closed, so that no socket gets their number and
+/// with it what is meant for them. Writing to a closed standard output goes on to fail.
+void fill_closed_streams() {
+  const int modes[] = {O_RDONLY, O_RDONLY, O_WRONLY};
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    if (fcntl(fd, F_GETFD) < 0) (void)!open("/dev/null", modes[fd]);
+  }
+}
+
+/// What goes wrong is said once, by us. GRPC_VERBOSITY=DEBUG brings gRPC's own lines back.
+void silence_libraries() {
+  setenv("GRPC_VERBOSITY", "NONE", 0);
+  google::protobuf::SetLogHandler(nullptr);
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
+  fill_closed_streams();
+  silence_libraries();
   // A reader that went away (`gpuq ls | head`) ends the program quietly, as the default does; gRPC
   // writes to its sockets without the signal.
   std::signal(SIGPIPE, SIG_DFL);

@@ -42,7 +42,7 @@ struct JobOptions {
 
 struct SubmitOptions {
   JobOptions job;
-  std::string file;                  ///< -f
+  std::optional<std::string> file;   ///< -f
   std::vector<std::string> script;   ///< SCRIPT and its arguments.
   std::vector<std::string> command;  ///< After `--`.
   std::string client_token;

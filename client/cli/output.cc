@@ -15,8 +15,8 @@ constexpr Duration kPause{500};
 /// One output across several connections: knows what has been written.
 class Copying {
  public:
-  Copying(client::Client& client, const OutputSource& source, LineWriter& writer)
-      : client_(client), source_(source), writer_(writer), offset_(source.offset) {}
+  Copying(client::Client& client, const OutputSource& source, LineWriter& writer, LineWriter& notes)
+      : client_(client), source_(source), writer_(writer), notes_(notes), offset_(source.offset) {}
 
   Result<> run(client::StreamStop& stop) {
     for (;;) {
@@ -51,17 +51,24 @@ class Copying {
   bool take(const v1::LogChunk& chunk) {
     if (chunk.attempt() != attempt_ && chunk.attempt() != 0) {
       const bool beginning_missed = reconnected_ && attempt_ != 0 && chunk.offset() > 0;
+      if (attempt_ != 0) offset_ = 0;
       attempt_ = chunk.attempt();
       if (beginning_missed) {
-        offset_ = 0;
         restart_ = true;
         return false;
       }
     }
     if (chunk.data().empty()) return true;
-    writer_.write(source_.prefix, chunk.data(), rest_);
+    // A negative offset asked for the last part, wherever that begins.
+    if (offset_ >= 0 && chunk.offset() > offset_) say_dropped(chunk.offset() - offset_);
     offset_ = chunk.offset() + static_cast<std::int64_t>(chunk.data().size());
-    return true;
+    return writer_.write(source_.prefix, chunk.data(), rest_);
+  }
+
+  void say_dropped(std::int64_t bytes) {
+    writer_.finish(source_.prefix, rest_);
+    notes_.line("gpuq: " + source_.prefix + std::to_string(bytes) +
+                " bytes of output were dropped here (cap)");
   }
 
   /// While the connection was down a new attempt may have begun: its output starts at 0.
@@ -79,6 +86,7 @@ class Copying {
   client::Client& client_;
   const OutputSource& source_;
   LineWriter& writer_;
+  LineWriter& notes_;
   std::int64_t offset_;
   std::int32_t attempt_ = 0;
   bool reconnected_ = false;
@@ -88,11 +96,11 @@ class Copying {
 
 }  // namespace
 
-void LineWriter::write(const std::string& prefix, const std::string& data, std::string& rest) {
+bool LineWriter::write(const std::string& prefix, const std::string& data, std::string& rest) {
   const std::lock_guard lock(mutex_);
   if (prefix.empty()) {
     out_ << data << std::flush;
-    return;
+    return out_.good();
   }
   rest += data;
   std::size_t from = 0;
@@ -102,6 +110,7 @@ void LineWriter::write(const std::string& prefix, const std::string& data, std::
   }
   rest.erase(0, from);
   out_ << std::flush;
+  return out_.good();
 }
 
 void LineWriter::finish(const std::string& prefix, std::string& rest) {
@@ -111,9 +120,14 @@ void LineWriter::finish(const std::string& prefix, std::string& rest) {
   rest.clear();
 }
 
+void LineWriter::line(const std::string& text) {
+  const std::lock_guard lock(mutex_);
+  out_ << text << '\n' << std::flush;
+}
+
 Result<> copy_output(client::Client& client, const OutputSource& source, LineWriter& writer,
-                     client::StreamStop& stop) {
-  return Copying(client, source, writer).run(stop);
+                     LineWriter& notes, client::StreamStop& stop) {
+  return Copying(client, source, writer, notes).run(stop);
 }
 
 struct OutputFollower::Copy {
@@ -134,7 +148,7 @@ void OutputFollower::start(const OutputSource& source) {
   copy.source = source;
   LineWriter& writer = source.stream == v1::LOG_STREAM_STDERR ? err_ : out_;
   copy.thread = std::thread([this, &copy, &writer] {
-    auto done = copy_output(client_, copy.source, writer, copy.stop);
+    auto done = copy_output(client_, copy.source, writer, err_, copy.stop);
     if (!done) copy.error = done.error();
   });
 }

@@ -18,10 +18,12 @@ class LineWriter {
   explicit LineWriter(std::ostream& out) : out_(out) {}
 
   /// Without prefix bytes go out as they come; with one, lines when they are complete. `rest` keeps
-  /// what is not complete.
-  void write(const std::string& prefix, const std::string& data, std::string& rest);
+  /// what is not complete. False when the stream takes no more.
+  bool write(const std::string& prefix, const std::string& data, std::string& rest);
   /// What is left of an incomplete last line.
   void finish(const std::string& prefix, std::string& rest);
+  /// A line of our own between theirs.
+  void line(const std::string& text);
 
  private:
   std::ostream& out_;
@@ -39,9 +41,10 @@ struct OutputSource {
   std::string prefix;
 };
 
-/// Copies one output to `writer` until it ends; with `follow` over lost connections.
+/// Copies one output to `writer` until it ends or `writer` takes no more; with `follow` over lost
+/// connections. A gap, where the cap on kept output has dropped a part, is a line on `notes`.
 Result<> copy_output(client::Client& client, const OutputSource& source, LineWriter& writer,
-                     client::StreamStop& stop);
+                     LineWriter& notes, client::StreamStop& stop);
 
 /// Copies several outputs at once, a thread each.
 class OutputFollower {

@@ -64,7 +64,10 @@ void add_submit(CLI::App& app, Storage& s) {
       "the common `#SBATCH` lines are understood; the command line goes first.\n\n" +
           example("  gpuq submit --gpus 8 --instances 4 --share research -- torchrun train.py"));
   add_job_options(*sub, s.submit.job);
-  sub->add_option("--file,-f", s.submit.file, "Job file (YAML)")->type_name("JOB.yaml");
+  // Not into the optional itself: the parser would take an empty name for none.
+  sub->add_option_function<std::string>(
+         "--file,-f", [&s](const std::string& name) { s.submit.file = name; }, "Job file (YAML)")
+      ->type_name("JOB.yaml");
   sub->add_flag("--wait", s.submit.wait, "Wait for its end; exit with its code");
   sub->add_flag("--strict", s.submit.strict, "A script line that is not understood is an error");
   sub->add_option("--client-token", s.submit.client_token,
@@ -173,10 +176,11 @@ void add_administration(CLI::App& app, Storage& s) {
       ->type_name("POLICY.yaml");
   apply->add_flag("--dry-run", s.apply.dry_run, "Say what would change, change nothing");
   apply->add_flag("--prune", s.apply.prune, "Delete what the file leaves out");
-  CLI::App* simulate = command(
-      app, s, "simulate", "Run scenario files in virtual time and check what they expect",
-      "Needs no server. Exit status 1: an expectation does not hold; 2: a file is wrong.\n\n" +
-          example("  gpuq simulate tests/scenario/*.yaml"));
+  CLI::App* simulate =
+      command(app, s, "simulate", "Run scenario files in virtual time and check what they expect",
+              "Needs no server. Exit status 1: an expectation does not hold; 2: a file is wrong;\n"
+              "3: a file is not there.\n\n" +
+                  example("  gpuq simulate tests/scenario/*.yaml"));
   simulate->add_option("FILE", s.simulate.files, "Scenario files")->required()->type_name("");
   command(app, s, "version", "Versions of this program and of the server",
           example("  gpuq version --json"));

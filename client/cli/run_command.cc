@@ -127,9 +127,10 @@ class Run {
 }  // namespace
 
 int run(Context& context, const RunOptions& options) {
-  auto spec = make_job(context,
-                       JobSource{options.job, "", options.script, options.command, options.strict});
-  if (!spec) return context.fail(spec.error());
+  v1::JobSpec spec;
+  const int made = make_job(
+      context, JobSource{options.job, {}, options.script, options.command, options.strict}, spec);
+  if (made != kDone) return made;
   // Ctrl-C before there is a job waits for it, so that none is left behind.
   std::mutex mutex;
   std::condition_variable changed;
@@ -149,12 +150,11 @@ int run(Context& context, const RunOptions& options) {
     changed.notify_all();
   };
   auto client = context.client();
-  auto reply =
-      client ? submit_job(**client, *spec, "") : Result<v1::SubmitResponse>(client.error());
+  auto reply = client ? submit_job(**client, spec, "") : Result<v1::SubmitResponse>(client.error());
   settle(reply ? &*reply : nullptr, client ? *client : nullptr);
   if (!reply) return context.fail(reply.error());
   if (!options.quiet) context.note("job " + std::to_string(reply->job_id()));
-  const auto& resources = spec->resources();
+  const auto& resources = spec.resources();
   const int code = job->follow(resources.has_instances() ? resources.instances() : 1);
   job->over();
   return interrupted ? kInterrupted : code;

@@ -51,7 +51,13 @@ Result<std::vector<std::string>> gpus(std::string value) {
 Result<std::vector<std::string>> time_limit(const std::string& value) {
   auto time = parse_slurm_time(value);
   if (!time) return time.error();
+  if (time->count() == 0) return std::vector<std::string>();  // Slurm's "no limit"
   return std::vector<std::string>{"--timeout", std::to_string(time->count() / 1000)};
+}
+
+Result<std::vector<std::string>> memory(const std::string& value) {
+  if (value == "0") return std::vector<std::string>();  // Slurm's "all that the node has"
+  return std::vector<std::string>{"--mem", value};
 }
 
 Result<std::vector<std::string>> one_task_a_node(const std::string& value) {
@@ -76,7 +82,7 @@ const std::map<std::string, Translation>& translations() {
       {"ntasks-per-node", one_task_a_node},
       {"cpus-per-task", same("--cpus")},
       {"c", same("--cpus")},
-      {"mem", same("--mem")},
+      {"mem", memory},
       {"time", time_limit},
       {"t", time_limit},
       {"chdir", same("--workdir")},

@@ -45,7 +45,7 @@ v1::ListJobsRequest list_request(const JobSelector& selector, SelectScope scope)
     request.set_mine(true);
     request.set_job_name(selector.text);
   }
-  if (scope == SelectScope::kActive) {
+  if (scope != SelectScope::kAll) {
     for (const auto state :
          {v1::JOB_STATE_SUBMITTED, v1::JOB_STATE_PENDING, v1::JOB_STATE_RUNNABLE,
           v1::JOB_STATE_SCHEDULED, v1::JOB_STATE_STARTING, v1::JOB_STATE_RUNNING}) {
@@ -68,6 +68,14 @@ Result<std::vector<std::int64_t>> matching(client::Client& client, const JobSele
     request.set_page_token(page->next_page_token());
   }
   return ids;
+}
+
+Result<bool> any_matches(client::Client& client, const JobSelector& selector) {
+  v1::ListJobsRequest request = list_request(selector, SelectScope::kAll);
+  request.set_page_size(1);
+  auto page = client.list_jobs(request);
+  if (!page) return page.error();
+  return !page->jobs().empty();
 }
 
 Result<std::int64_t> newest_own_job(client::Client& client) {
@@ -109,11 +117,14 @@ Result<std::vector<std::int64_t>> resolve(client::Client& client, const JobSelec
     return std::vector<std::int64_t>{job->job_id()};
   }
   auto ids = matching(client, selector, scope);
-  if (ids && ids->empty()) {
-    return nothing(std::string("no ") + (scope == SelectScope::kActive ? "active " : "") +
-                   "job matches '" + word + "'");
+  if (!ids || !ids->empty()) return ids;
+  if (scope == SelectScope::kLeft) {
+    auto ended = any_matches(client, selector);
+    if (!ended) return ended.error();
+    if (*ended) return ids;
   }
-  return ids;
+  return nothing(std::string("no ") + (scope == SelectScope::kActive ? "active " : "") +
+                 "job matches '" + word + "'");
 }
 
 }  // namespace
@@ -193,6 +204,15 @@ Result<SelectedJob> select_job(client::Client& client, const std::string& word) 
   auto job = get_by_id(client, *std::max_element(ids->begin(), ids->end()));
   if (!job) return job.error();
   return SelectedJob{std::move(*job), selector->attempt, ids->size()};
+}
+
+Result<> check_attempt(const v1::Job& job, std::int32_t attempt) {
+  const auto count = job.attempt_count();
+  if (attempt <= count) return {};
+  return Error{ErrorCode::kNotFound, "job " + std::to_string(job.job_id()) + " has " +
+                                         std::to_string(count) +
+                                         (count == 1 ? " attempt" : " attempts") +
+                                         ", there is no number " + std::to_string(attempt)};
 }
 
 }  // namespace gpuq::cli

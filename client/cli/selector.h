@@ -29,6 +29,7 @@ Result<> check_selectors(const std::vector<std::string>& words);
 enum class SelectScope {
   kAll,     ///< Names and ranges: whatever state.
   kActive,  ///< Names and ranges: only jobs that have not ended.
+  kLeft,    ///< As kActive; a word whose jobs have all ended stands for none of them.
 };
 
 /// Ids in ascending order, each once. `last` and names look at the caller's own jobs only.
@@ -44,5 +45,8 @@ struct SelectedJob {
 };
 
 Result<SelectedJob> select_job(client::Client& client, const std::string& word);
+
+/// kNotFound unless `job` has that attempt; 0 stands for none in particular.
+Result<> check_attempt(const v1::Job& job, std::int32_t attempt);
 
 }  // namespace gpuq::cli

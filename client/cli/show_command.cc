@@ -140,13 +140,19 @@ int show(Context& context, const ShowOptions& options) {
   if (!client) return context.fail(client.error());
   bool first = true;
   for (const auto& word : options.jobs) {
-    auto ids = select_jobs(**client, {word.substr(0, word.find('#'))}, SelectScope::kAll);
+    const auto selector = parse_selector(word);
+    if (!selector) return context.fail(selector.error());
+    const std::string whole = selector->attempt == 0 ? word : word.substr(0, word.find('#'));
+    auto ids = select_jobs(**client, {whole}, SelectScope::kAll);
     if (!ids) return context.fail(ids.error());
     for (const auto id : *ids) {
       v1::GetJobRequest request;
       request.set_job_id(id);
       auto job = (*client)->get_job(request);
       if (!job) return context.fail(job.error());
+      if (auto done = check_attempt(*job, selector->attempt); !done) {
+        return context.fail(done.error());
+      }
       if (context.json()) {
         context.print_json(*job);
         continue;

@@ -115,14 +115,11 @@ void print_summary(const Terminal& terminal, const sim::Summary& summary) {
                << gpuq::format_duration(summary.length) << '\n';
 }
 
-/// One file. 0, 1 or 2 as documented in the help.
+/// One file. 0 to 3 as documented in the help.
 int simulate_file(Context& context, const std::string& file, bool whole) {
   const Terminal& terminal = context.terminal();
   auto scenario = parse_scenario_file(file);
-  if (!scenario) {
-    context.fail(scenario.error());
-    return kUsage;
-  }
+  if (!scenario) return context.fail_each(scenario.error());
   sim::RunOptions options;
   options.keep_log = whole || context.json();
   auto result = sim::run_scenario(*scenario, options);

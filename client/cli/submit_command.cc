@@ -1,4 +1,5 @@
 #include <ostream>
+#include <string>
 
 #include "client/cli/commands.h"
 #include "client/cli/job_source.h"
@@ -6,21 +7,25 @@
 namespace gpuq::cli {
 
 int submit(Context& context, const SubmitOptions& options) {
-  auto spec = make_job(context, JobSource{options.job, options.file, options.script,
-                                          options.command, options.strict});
-  if (!spec) return context.fail(spec.error());
+  v1::JobSpec spec;
+  const int made = make_job(
+      context,
+      JobSource{options.job, options.file, options.script, options.command, options.strict}, spec);
+  if (made != kDone) return made;
   auto client = context.client();
   if (!client) return context.fail(client.error());
-  auto reply = submit_job(**client, *spec, options.client_token);
+  auto reply = submit_job(**client, spec, options.client_token);
   if (!reply) return context.fail(reply.error());
+  const std::string id = std::to_string(reply->job_id());
   if (context.json()) {
     context.print_json(*reply);
   } else {
-    context.terminal().out << reply->job_id() << std::endl;
+    context.terminal().out << id << '\n';
   }
+  if (!context.flush_output("job " + id + " is submitted, but its id")) return kFailed;
   if (!options.wait) return kDone;
   WaitOptions waiting;
-  waiting.jobs = {std::to_string(reply->job_id())};
+  waiting.jobs = {id};
   return wait(context, waiting);
 }
 

@@ -27,6 +27,9 @@ Result<std::int64_t> parse_milli(const std::string& text) {
   if (!amount) return amount.error();
   if (amount->milli == 0) return invalid("'" + text + "' must be more than 0");
   if (amount->milli > kMaxMilli) return invalid("'" + text + "' is too many: at most 1000000");
+  if (amount->milli > 1000 && amount->milli % 1000 != 0) {
+    return invalid("'" + text + "' is neither whole nor a part of one: write 2 or 0.25");
+  }
   return amount->milli;
 }
 

@@ -12,7 +12,8 @@ namespace gpuq::cli {
 /// hours.
 Result<Duration> parse_slurm_time(const std::string& text);
 
-/// "8", "0.25": milli-units, at most three decimals, more than 0 and at most 1,000,000 units.
+/// "8", "0.25": milli-units, at most three decimals, more than 0 and at most 1,000,000 units; above
+/// one only whole ones.
 Result<std::int64_t> parse_milli(const std::string& text);
 
 /// A whole number in [min, max]. `what` names it in the error.

@@ -1,4 +1,3 @@
-#include <optional>
 #include <ostream>
 
 #include <nlohmann/json.hpp>
@@ -11,10 +10,7 @@ namespace gpuq::cli {
 
 int print_version(Context& context, const VersionOptions& /*options*/) {
   auto client = context.client();
-  std::optional<v1::ServerInfo> server;
-  if (client) {
-    if (auto info = (*client)->server_info()) server = std::move(*info);
-  }
+  auto server = client ? (*client)->server_info() : Result<v1::ServerInfo>(client.error());
   std::ostream& out = context.terminal().out;
   if (context.json()) {
     nlohmann::ordered_json object;
@@ -28,7 +24,7 @@ int print_version(Context& context, const VersionOptions& /*options*/) {
     out << "server " << server->version() << " at " << (*client)->target()
         << (server->read_only() ? ", read-only: " + server->read_only_reason() : "") << '\n';
   } else {
-    out << "server: " << one_line(client ? "does not answer" : client.error().message) << '\n';
+    out << "server: " << one_line(server.error().message) << '\n';
   }
   return kDone;
 }

@@ -56,6 +56,7 @@ struct Client::Impl {
     const bool lost = status.error_code() == grpc::StatusCode::UNAVAILABLE &&
                       channel->GetState(false) != GRPC_CHANNEL_READY;
     if (lost) return unreachable_error(options.target, "the connection was lost");
+    if (auto foreign = foreign_server_error(options.target, status)) return *foreign;
     if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
       return unreachable_error(
           options.target,

@@ -2,6 +2,7 @@
 
 #include <grpcpp/support/status.h>
 
+#include <string_view>
 #include <utility>
 
 namespace gpuq::client {
@@ -54,6 +55,22 @@ Error error_from_code(int code, std::string message) {
 
 Error error_from_status(const grpc::Status& status) {
   return error_from_code(status.error_code(), status.error_message());
+}
+
+std::optional<Error> foreign_server_error(const std::string& target, const grpc::Status& status) {
+  const auto foreign = [&target](const std::string& what) {
+    return Error{ErrorCode::kUnavailable,
+                 "what answers at " + target + " is no gpuq server" + what + ": set GPUQ_SERVER"};
+  };
+  const std::string& said = status.error_message();
+  // gRPC's own words for an HTTP answer without a gRPC status, which none of our servers sends.
+  static constexpr std::string_view kPrefix = "Received http2 header with status: ";
+  if (said.rfind(kPrefix, 0) == 0)
+    return foreign(" (HTTP status " + said.substr(kPrefix.size()) + ")");
+  // Nor do they send this one: gRPC sets it where an answer is none, or breaks off.
+  if (status.error_code() == grpc::StatusCode::UNKNOWN)
+    return foreign(", or broke off (" + said + ")");
+  return std::nullopt;
 }
 
 Error unreachable_error(const std::string& target, const std::string& detail) {

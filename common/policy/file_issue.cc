@@ -22,7 +22,7 @@ std::string to_string(const FileIssue& issue, std::string_view file_name) {
   text += ": ";
   if (!issue.is_error) text += "warning: ";
   if (!issue.path.empty()) text += issue.path + ": ";
-  return text + issue.message;
+  return escape_controls(text + issue.message);
 }
 
 bool has_errors(const std::vector<FileIssue>& issues) {
@@ -40,19 +40,21 @@ Error as_error(std::vector<FileIssue> issues, std::string_view file_name) {
     text += to_string(issues[i], file_name);
   }
   if (issues.size() > kMaxShown) {
-    text += fmt::format("\n{}: {} more errors", file_name, issues.size() - kMaxShown);
+    text +=
+        fmt::format("\n{}: {} more errors", escape_controls(file_name), issues.size() - kMaxShown);
   }
   return {ErrorCode::kInvalidArgument, std::move(text)};
 }
 
 Result<std::string> read_policy_file(const std::string& path) {
+  const std::string shown = path.empty() ? "''" : escape_controls(path);
   std::error_code failed;
   const auto status = std::filesystem::status(path, failed);
   if (status.type() == std::filesystem::file_type::not_found) {
-    return Error{ErrorCode::kNotFound, fmt::format("{}: no such file", path)};
+    return Error{ErrorCode::kNotFound, fmt::format("{}: no such file", shown)};
   }
   if (std::filesystem::is_directory(status)) {
-    return Error{ErrorCode::kInvalidArgument, fmt::format("{}: is a folder, not a file", path)};
+    return Error{ErrorCode::kInvalidArgument, fmt::format("{}: is a folder, not a file", shown)};
   }
   std::ifstream in(path, std::ios::binary);
   std::string text;
@@ -61,12 +63,12 @@ Result<std::string> read_policy_file(const std::string& path) {
     text.append(buffer, static_cast<std::size_t>(in.gcount()));
     if (text.size() > kMaxPolicyFileBytes) {
       return Error{ErrorCode::kInvalidArgument,
-                   fmt::format("{}: larger than {} MiB", path, kMaxPolicyFileBytes >> 20)};
+                   fmt::format("{}: larger than {} MiB", shown, kMaxPolicyFileBytes >> 20)};
     }
   }
   if (!in.eof()) {
     return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("{}: can not be read, check its permissions", path)};
+                 fmt::format("{}: can not be read, check its permissions", shown)};
   }
   return text;
 }

@@ -82,6 +82,18 @@ bool is_object_name(std::string_view name) {
   });
 }
 
+std::string escape_controls(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (is_control(byte_at(text, i))) {
+      out += fmt::format("\\x{:02x}", byte_at(text, i));
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
 std::string quote(std::string_view text) {
   std::string out = "'";
   std::size_t i = 0;

@@ -27,4 +27,7 @@ bool is_object_name(std::string_view name);
 /// as `\xNN`.
 std::string quote(std::string_view text);
 
+/// `text` with every control character as `\xNN`: one line, whatever it was.
+std::string escape_controls(std::string_view text);
+
 }  // namespace gpuq

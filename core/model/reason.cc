@@ -95,6 +95,10 @@ class ReasonWriter {
         return needs + fmt::format("and all that its share owns and could borrow is {}",
                                    to_string(r_.limit));
       default:
+        if (r_.cap >= kUnlimited) {
+          return needs + fmt::format("and the pool never has more than {}; ask for less",
+                                     to_string(std::max(r_.limit, kZero)));
+        }
         return needs + fmt::format(
                            "inside its share's {}, but beside what other shares reserve the "
                            "pool never has more than {}",

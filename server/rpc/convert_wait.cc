@@ -56,10 +56,13 @@ void fill_quota(const State& state, const Job& job, UnitId unit, Amount demand,
   const Unit* record = state.policy().unit(unit);
   if (record != nullptr) out.set_capacity_unit(record->def.name);
   out.set_demand_milli(demand.milli);
-  const Amount cap = ledger.cap(job.share, unit);
-  out.set_cap_milli((cap >= kUnlimited ? ledger.pool(env, unit) : cap).milli);
+  // A share without a limit of its own (the built-in one) may have all there is, without borrowing.
+  const Amount limit = ledger.cap(job.share, unit);
+  const bool bounded = limit < kUnlimited;
+  const Amount cap = bounded ? limit : ledger.pool(env, unit);
+  out.set_cap_milli(cap.milli);
   out.set_held_milli(ledger.held(job.share, unit, View::kNow).milli);
-  const Amount ceiling = ledger.ceiling(job.share, unit);
+  const Amount ceiling = bounded ? ledger.ceiling(job.share, unit) : cap;
   out.set_ceiling_milli(ceiling >= kUnlimited ? -1 : ceiling.milli);
   out.set_free_milli(ledger.free(env, unit, View::kNow).milli);
   out.set_reserved_milli(ledger.reserved(env, unit, job.share, View::kNow).milli);
@@ -105,7 +108,42 @@ void fill_holders(const State& state, const Job& asked, UnitId unit, v1::Explain
   }
 }
 
-void fill_would_start(const State& state, const Reason& reason, v1::ExplainResponse& out) {
+// What one instance asks for that no single node has, with the most that one has.
+void fill_short_on_nodes(const State& state, const Job& job, UnitId asked,
+                         v1::ExplainResponse& out) {
+  const JobClass& cls = state.job_class(job.cls);
+  const auto request = std::ranges::find(cls.units, asked, &UnitRequest::unit);
+  const Unit* unit = state.policy().unit(asked);
+  if (unit == nullptr || request == cls.units.end()) return;
+  const InstanceNeed need = instance_need(cls, *request, *unit);
+  const EnvId env = state.ledger().environment(job.share);
+  std::int64_t cpus = 0;
+  std::int64_t memory_mib = 0;
+  std::int64_t gpus = 0;
+  for (const Node& node : state.nodes()) {
+    if (node.env != env) continue;
+    cpus = std::max<std::int64_t>(cpus, node.cpus);
+    memory_mib = std::max(memory_mib, node.memory_mib);
+    gpus = std::max<std::int64_t>(
+        gpus, std::ranges::count_if(node.devices, [&need](const Device& device) {
+          return need.gpu_model.empty() || device.model == need.gpu_model;
+        }));
+  }
+  const auto compare = [&out](std::int64_t needed, std::int64_t most, const std::string& what) {
+    if (needed <= most) return;
+    out.add_would_start(
+        fmt::format("a node with {} {} joins: an instance asks for that, and no "
+                    "node has more than {}",
+                    needed, what, most));
+  };
+  compare(need.cpus, cpus, need.cpus == 1 ? "CPU" : "CPUs");
+  compare(need.memory_mib, memory_mib, "MiB of memory");
+  compare(need.whole_gpus + (need.fraction_milli > 0 ? 1 : 0), gpus,
+          need.gpu_model.empty() ? "GPUs" : need.gpu_model);
+}
+
+void fill_would_start(const State& state, const Job& job, const Reason& reason,
+                      v1::ExplainResponse& out) {
   const Unit* unit = state.policy().unit(reason.unit);
   const std::string name = unit == nullptr ? "units" : unit->def.name;
   switch (reason.code) {
@@ -138,9 +176,11 @@ void fill_would_start(const State& state, const Reason& reason, v1::ExplainRespo
     case ReasonCode::kEnvironmentDisabled:
       out.add_would_start("an operator enables the service environment");
       break;
+    case ReasonCode::kNoNodeFits:
+      fill_short_on_nodes(state, job, reason.unit, out);
+      [[fallthrough]];
     case ReasonCode::kServiceEnvironmentMaxResource:
     case ReasonCode::kQuotaManagementLimitExceeded:
-    case ReasonCode::kNoNodeFits:
       out.add_would_start("cancel it and submit it with a smaller demand");
       break;
     default:
@@ -199,7 +239,7 @@ void fill_explanation(const State& state, const Job& job, v1::ExplainResponse& o
   fill_reason(state, job, *out.mutable_reason());
   out.set_jobs_ahead(jobs_ahead(state, job));
   if (state.policy().share(job.share) != nullptr) fill_holders(state, job, unit, out);
-  fill_would_start(state, reason, out);
+  fill_would_start(state, job, reason, out);
   if (const Booking* booking = state.find_booking(job.id)) {
     fill_booking(state, *booking, *out.mutable_booking());
   }

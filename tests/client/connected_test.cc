@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "tests/client/fake_server.h"
@@ -22,12 +23,14 @@ class Connected : public testing::Test {
     std::string name = testing::TempDir() + "gpuq_client_XXXXXX";
     return mkdtemp(name.data()) == nullptr ? "/nonexistent" : name;
   }
-  Outcome run(std::vector<std::string> words) const {
-    const auto environment = [this](const std::string& name) -> std::optional<std::string> {
+  Environment environment() const {
+    return [this](const std::string& name) -> std::optional<std::string> {
       if (name == "GPUQ_SERVER") return server_.target();
       return std::nullopt;
     };
-    return run_captured(std::move(words), environment);
+  }
+  Outcome run(std::vector<std::string> words) const {
+    return run_captured(std::move(words), environment());
   }
 
   std::string folder_;
@@ -45,11 +48,29 @@ TEST_F(Connected, SubmitPrintsTheIdAlone) {
   EXPECT_THAT(run({"submit", "--json", "--", "true"}).out, HasSubstr("\"job_id\":2"));
 }
 
+TEST_F(Connected, SubmitSaysTheIdThatItCouldNotWrite) {
+  std::ofstream full("/dev/full");
+  const Outcome outcome = run_printing_to(full, {"submit", "--", "true"}, environment());
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.err,
+            "gpuq: job 1 is submitted, but its id could not be written: No space left on device\n");
+}
+
+TEST_F(Connected, LogsEndWhereNothingCanBeWritten) {
+  server_.add(v1::JobSpec());
+  server_.output[{1, v1::LOG_STREAM_STDOUT}] = "to out\n";
+  std::ofstream full("/dev/full");
+  const Outcome outcome = run_printing_to(full, {"logs", "-f", "--stdout", "1"}, environment());
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("standard output could not be written"));
+}
+
 TEST_F(Connected, RefusalsHaveTheirStatus) {
   const Outcome outcome = run({"submit", "-q", "none", "--", "true"});
   EXPECT_EQ(outcome.code, 3);
   EXPECT_EQ(outcome.err, "gpuq: no queue 'none'\n");
   EXPECT_EQ(run({"show", "17"}).code, 3);
+  EXPECT_EQ(run({"show", "1#1"}).code, 3);
   EXPECT_EQ(run({"cancel", "17"}).code, 3);
   EXPECT_EQ(run({"wait", "17"}).code, 3);
 }
@@ -107,6 +128,13 @@ TEST_F(Connected, CancelWaitsForTheEnd) {
   EXPECT_EQ(server_.job(1).state(), v1::JOB_STATE_FAILED);
 }
 
+TEST_F(Connected, CancelAgainIsHarmless) {
+  server_.add(v1::JobSpec());
+  EXPECT_EQ(run({"cancel", "1-3"}).code, 0);
+  for (const char* word : {"1", "1-3"}) EXPECT_EQ(run({"cancel", word}).code, 0) << word;
+  EXPECT_EQ(run({"cancel", "2-3"}).code, 3);
+}
+
 TEST_F(Connected, LogsOfTheTwoStreams) {
   server_.add(v1::JobSpec());
   server_.output[{1, v1::LOG_STREAM_STDOUT}] = "to out\n";
@@ -117,6 +145,30 @@ TEST_F(Connected, LogsOfTheTwoStreams) {
   EXPECT_EQ(outcome.err, "to err\n");
   EXPECT_EQ(run({"logs", "1", "--stderr"}).out, "");
   EXPECT_EQ(run({"logs", "1#2"}).code, 3);
+  EXPECT_EQ(run({"show", "1#1"}).code, 0);
+  EXPECT_EQ(run({"show", "1#2"}).code, 3);
+}
+
+TEST_F(Connected, LogsSayWhatWasDropped) {
+  server_.add(v1::JobSpec());
+  server_.output[{1, v1::LOG_STREAM_STDOUT}] = "lost kept\n";
+  server_.dropped = 5;
+  Outcome outcome = run({"logs", "--stdout", "1"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.out, "kept\n");
+  EXPECT_EQ(outcome.err, "gpuq: 5 bytes of output were dropped here (cap)\n");
+  outcome = run({"logs", "--stdout", "--tail", "5", "1"});
+  EXPECT_EQ(outcome.out, "kept\n");
+  EXPECT_EQ(outcome.err, "");
+}
+
+TEST_F(Connected, EmptyListsOfWhatIsNotThere) {
+  server_.policy.shares = {"there"};
+  EXPECT_EQ(run({"ls", "-q", "there", "-s", "there"}).code, 0);
+  const Outcome outcome = run({"ls", "-q", "none"});
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_EQ(outcome.err, "gpuq: there is no queue 'none'\n");
+  EXPECT_EQ(run({"history", "-s", "none", "--json"}).code, 3);
 }
 
 TEST_F(Connected, ListsPagesUpToTheLimit) {

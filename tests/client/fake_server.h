@@ -3,6 +3,7 @@
 // with a connection. Listens on a unix socket in a folder of its own.
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <functional>
 #include <map>
@@ -12,8 +13,29 @@
 #include <string>
 
 #include "gpuq/v1/job.grpc.pb.h"
+#include "gpuq/v1/policy.grpc.pb.h"
 
 namespace gpuq::cli {
+
+/// Every queue but "none", and the shares that it is told.
+class FakePolicy final : public v1::PolicyService::Service {
+ public:
+  std::set<std::string> shares;
+
+  grpc::Status Get(grpc::ServerContext*, const v1::GetPolicyObjectRequest* request,
+                   v1::PolicyObject* reply) override {
+    if (request->ref().name() == "none") return {grpc::NOT_FOUND, "no queue"};
+    reply->mutable_job_queue()->set_job_queue_name(request->ref().name());
+    return grpc::Status::OK;
+  }
+  grpc::Status List(grpc::ServerContext*, const v1::ListPolicyObjectsRequest*,
+                    v1::ListPolicyObjectsResponse* reply) override {
+    for (const auto& name : shares) {
+      reply->add_objects()->mutable_quota_share()->set_quota_share_name(name);
+    }
+    return grpc::Status::OK;
+  }
+};
 
 class FakeServer final : public v1::JobService::Service {
  public:
@@ -26,6 +48,7 @@ class FakeServer final : public v1::JobService::Service {
     grpc::ServerBuilder builder;
     builder.AddListeningPort(target_, grpc::InsecureServerCredentials());
     builder.RegisterService(this);
+    builder.RegisterService(&policy);
     const std::lock_guard lock(mutex_);
     stopping_ = false;
     server_ = builder.BuildAndStart();
@@ -43,6 +66,8 @@ class FakeServer final : public v1::JobService::Service {
   /// What happens to every job at once when it is submitted; default: it stays RUNNABLE.
   std::function<void(v1::Job&)> on_submit;
   std::map<std::pair<std::int64_t, v1::LogStream>, std::string> output;
+  std::int64_t dropped = 0;  ///< Of the beginning of every output.
+  FakePolicy policy;
 
   std::int64_t add(const v1::JobSpec& spec) {
     const std::lock_guard lock(mutex_);
@@ -95,15 +120,21 @@ class FakeServer final : public v1::JobService::Service {
     const auto before =
         request->page_token().empty() ? std::int64_t{1} << 40 : std::stoll(request->page_token());
     for (auto it = jobs_.rbegin(); it != jobs_.rend(); ++it) {
-      if (it->first >= before) continue;
+      const auto& [id, stored] = *it;
+      const bool in_range = request->first_job_id() == 0 ||
+                            (id >= request->first_job_id() && id <= request->last_job_id());
+      const auto& states = request->states();
+      const bool in_state =
+          states.empty() || std::count(states.begin(), states.end(), stored.state()) > 0;
+      if (id >= before || !in_range || !in_state) continue;
       if (reply->jobs_size() == request->page_size()) {
         reply->set_next_page_token(std::to_string(reply->jobs().rbegin()->job_id()));
         break;
       }
       auto* job = reply->add_jobs();
-      job->set_job_id(it->first);
-      job->set_state(it->second.state());
-      job->set_job_name(it->second.spec().job_name());
+      job->set_job_id(id);
+      job->set_state(stored.state());
+      job->set_job_name(stored.spec().job_name());
     }
     return grpc::Status::OK;
   }
@@ -152,8 +183,10 @@ class FakeServer final : public v1::JobService::Service {
     const auto& text = output[{request->job_id(), request->stream()}];
     v1::LogChunk chunk;
     chunk.set_attempt(1);
-    chunk.set_offset(request->offset());
-    chunk.set_data(text.substr(static_cast<std::size_t>(request->offset())));
+    const auto size = static_cast<std::int64_t>(text.size());
+    const std::int64_t from = request->offset() < 0 ? size + request->offset() : request->offset();
+    chunk.set_offset(std::min(std::max(from, dropped), size));
+    chunk.set_data(text.substr(static_cast<std::size_t>(chunk.offset())));
     if (!chunk.data().empty()) writer->Write(chunk);
     while (request->follow() && !stopping_ && !context->IsCancelled() &&
            jobs_[request->job_id()].state() < v1::JOB_STATE_SUCCEEDED) {

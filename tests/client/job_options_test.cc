@@ -103,11 +103,17 @@ TEST(JobOptions, MistakesNameOptionAndValue) {
                         {&JobOptions::instances, "100001", "--instances"},
                         {&JobOptions::cpus, "x", "--cpus"},
                         {&JobOptions::memory, "16X", "--mem"},
+                        {&JobOptions::count, "1.5", "--count"},
+                        {&JobOptions::memory, "0", "--mem"},
                         {&JobOptions::timeout, "soon", "--timeout"},
+                        {&JobOptions::timeout, "400d", "--timeout"},
+                        {&JobOptions::timeout, "1ms", "--timeout"},
+                        {&JobOptions::grace, "2d", "--grace"},
                         {&JobOptions::retries, "10", "--retries"},
                         {&JobOptions::exit_zero_after_stop, "NO", "--exit-zero-after-stop"}};
   for (const auto& one : cases) {
     JobOptions options;
+    if (one.field == &JobOptions::count) options.units = {"a100"};
     options.*one.field = one.value;
     const auto message = option_refusal(options);
     EXPECT_THAT(message, HasSubstr(one.option)) << one.value;

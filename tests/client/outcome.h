@@ -15,14 +15,22 @@ struct Outcome {
   std::string err;
 };
 
+/// What is printed goes to `out`; Outcome::out stays empty.
 template <typename Environment>
-Outcome run_captured(std::vector<std::string> words, const Environment& environment) {
-  std::ostringstream out;
+Outcome run_printing_to(std::ostream& out, std::vector<std::string> words,
+                        const Environment& environment) {
   std::ostringstream err;
   Outcome outcome;
   outcome.code = run_program(std::move(words), Terminal{out, err}, environment);
-  outcome.out = out.str();
   outcome.err = err.str();
+  return outcome;
+}
+
+template <typename Environment>
+Outcome run_captured(std::vector<std::string> words, const Environment& environment) {
+  std::ostringstream out;
+  Outcome outcome = run_printing_to(out, std::move(words), environment);
+  outcome.out = out.str();
   return outcome;
 }
 

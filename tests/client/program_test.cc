@@ -69,7 +69,10 @@ TEST_F(Program, UsageMistakes) {
   expect_refused({"submit", "--instances", "-3", "--", "true"}, 2, "'-3'");
   expect_refused({"submit", "--gpus", "99999999999999999999", "--", "true"}, 2,
                  "99999999999999999999");
-  expect_refused({"submit", "--", "echo", "\xff"}, 2, "UTF-8");
+  expect_refused({"submit", "--", "echo", "\xff"}, 2, "word 4 of the command line, '\\xff'");
+  expect_refused({"ls", "--name", "\xc3"}, 2, "UTF-8");
+  expect_refused({"show", "1\ngpuq: "}, 2, "'1\\x0agpuq: ' is no job");
+  expect_refused({"submit", "--cpus", "1\n2", "--", "true"}, 2, "'1\\x0a2'");
   expect_refused({"submit", "--", "echo", std::string(10'000'000, 'x')}, 2, "bytes");
   expect_refused({"submit", "-f", "job.yaml", "--", "true"}, 2, "one of");
 }
@@ -78,6 +81,36 @@ TEST_F(Program, FilesThatDoNotExist) {
   expect_refused({"submit", folder_ + "/none.sh"}, 3, "none.sh");
   expect_refused({"submit", "-f", folder_ + "/none.yaml"}, 3, "none.yaml");
   expect_refused({"apply", "-f", folder_ + "/none.yaml"}, 3, "none.yaml");
+  expect_refused({"simulate", folder_ + "/none.yaml"}, 3, "none.yaml");
+  expect_refused({"submit", "-f", folder_ + "/none\n.yaml"}, 3, "none\\x0a.yaml");
+  expect_refused({"submit", file("is", "") + "/none.sh"}, 3, "none.sh");
+  for (const char* command : {"submit", "apply"}) {
+    expect_refused({command, "-f", ""}, 3, "'': no such file");
+  }
+}
+
+TEST_F(Program, FoldersAreNoFiles) {
+  expect_refused({"submit", folder_}, 2, folder_);
+  expect_refused({"submit", "-f", folder_}, 2, folder_);
+  expect_refused({"apply", "-f", folder_}, 2, folder_);
+  expect_refused({"simulate", folder_}, 2, folder_);
+}
+
+TEST_F(Program, EveryFaultOfAFileHasItsLine) {
+  const Outcome outcome = run({"submit", "-f", file("a.yaml", "colour: red\nsize: 3\n")});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("a.yaml:1:1: unknown key 'colour'"));
+  EXPECT_THAT(outcome.err, HasSubstr("\ngpuq: " + folder_ + "/a.yaml:2:1: unknown key 'size'"));
+}
+
+TEST_F(Program, FullDiskIsAFailure) {
+  const auto nothing = [](const std::string&) -> std::optional<std::string> {
+    return std::nullopt;
+  };
+  std::ofstream full("/dev/full");
+  const Outcome outcome = run_printing_to(full, {"--version"}, nothing);
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.err, "gpuq: standard output could not be written: No space left on device\n");
 }
 
 TEST_F(Program, FilesThatAreWrong) {

@@ -47,6 +47,13 @@ TEST(Script, WrongOwnLineIsAnErrorWithItsPlace) {
   EXPECT_THAT(directives.error().message, HasSubstr("--gpsu"));
 }
 
+TEST(Script, SlurmZeroIsNoLimit) {
+  const auto directives = read("#SBATCH --time=0 --mem=0\n");
+  EXPECT_FALSE(directives.options.timeout);
+  EXPECT_FALSE(directives.options.memory);
+  EXPECT_THAT(directives.warnings, IsEmpty());
+}
+
 TEST(Script, SlurmLinesAreTranslated) {
   const auto directives = read(
       "#!/bin/bash\n"

@@ -283,6 +283,10 @@ TEST_F(RpcTest, UpdatesAndExplains) {
   EXPECT_EQ(explained.reason().code(), "MISCONFIGURATION:NO_NODE_FITS");
   EXPECT_NE(explained.reason().message(), "");
   EXPECT_EQ(explained.capacity_unit(), "cpu");
+  EXPECT_EQ(explained.ceiling_milli(), explained.cap_milli());  // nothing to borrow
+  ASSERT_EQ(explained.would_start_size(), 2);
+  EXPECT_EQ(explained.would_start(0),
+            "a node with 1 CPU joins: an instance asks for that, and no node has more than 0");
 }
 
 TEST_F(RpcTest, PolicyObjectsAreMadeChangedAndRemoved) {

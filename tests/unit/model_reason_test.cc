@@ -98,6 +98,16 @@ TEST(ReasonText, QuotaMisconfigurationHasFourTexts) {
   }
 }
 
+TEST(ReasonText, AShareWithoutLimitIsNotNamedAsOne) {
+  Reason reason = sample(ReasonCode::kQuotaManagementLimitExceeded);
+  reason.variant = 3;
+  reason.cap = reason.ceiling = kUnlimited;
+  reason.demand = Amount::units(5);
+  reason.limit = Amount::units(4);
+  EXPECT_EQ(text(reason),
+            "never fits: needs 5 a100, and the pool never has more than 4; ask for less");
+}
+
 TEST(ReasonText, WaitingNamesItsVictims) {
   Reason reason = sample(ReasonCode::kWaitingForPreemptedCapacity);
   EXPECT_EQ(text(reason), "its capacity is booked; waits for 2 jobs to stop, job 42 among them");

@@ -84,5 +84,9 @@ TEST(Quote, ShowsWhatCanBeShown) {
   EXPECT_TRUE(cut.ends_with("...'"));
 }
 
+TEST(EscapeControls, LeavesOneLine) {
+  EXPECT_EQ(escape_controls("a\nb\x7f \xc3\xa9"), "a\\x0ab\\x7f \xc3\xa9");
+}
+
 }  // namespace
 }  // namespace gpuq
