@@ -286,8 +286,8 @@ TEST_F(AgentProcessTest, AKilledAgentLosesNoRunningAttempt) {
 
 TEST_F(AgentProcessTest, AServerThatComesBackGetsTheEndItMissed) {
   run_agent();
-  server->send(start(1, "read x < " + dir.path() + "/fifo; exit 3"));
   ASSERT_EQ(::mkfifo((dir.path() + "/fifo").c_str(), 0600), 0);
+  server->send(start(1, "read x < " + dir.path() + "/fifo; exit 3"));
   ASSERT_TRUE(server->reported(1, v1::INSTANCE_STATE_STARTING));
   const int port = server->port();
   server.reset();

@@ -76,9 +76,9 @@ TEST_F(ServerTest, GracefulStopLeavesJobsRunning) {
 
 TEST_F(ServerTest, StopsUnderItsClientsAndTheyFindBack) {
   cluster_.start(1);
+  const Gate gate(cluster_, "gate");
   Process runner = cluster_.start_gpuq("runner", {"run", "--quiet", "--name", "j", "--", "sh", "-c",
                                                   "echo hello; read x < gate; echo bye; exit 3"});
-  const Gate gate(cluster_, "gate");
   ASSERT_TRUE(cluster_.has_line("runner.out", "hello"));
   Process follower = cluster_.start_gpuq("follower", {"logs", "-f", "1"});
   ASSERT_TRUE(cluster_.has_line("follower.out", "hello"));
