@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "core/model/policy_document.h"
+
 namespace gpuq {
 
 namespace {

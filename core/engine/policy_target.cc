@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "core/base/text.h"
+#include "core/model/policy_document.h"
 
 namespace gpuq {
 
