@@ -152,7 +152,12 @@ bool Pass::carry_out(const Ask& ask, const VictimSet& set, const char* rule) {
   auto uses = place_booking(view_, ledger_, ask, preferred(ask, evictions));
   GPUQ_CHECK_MSG(uses.has_value(), "a victim set was accepted that makes no place");
   std::vector<AttemptId> waits = awaited_by(*uses);
-  book(ask, std::move(*uses), std::move(evictions), std::move(waits), rule, set.right);
+  // Where only bookings had to go there may be nothing to wait for.
+  if (evictions.empty() && waits.empty() && may_start_on_booking(ask)) {
+    start(ask, std::move(*uses), "P7");
+  } else {
+    book(ask, std::move(*uses), std::move(evictions), std::move(waits), rule, set.right);
+  }
   return true;
 }
 
