@@ -93,6 +93,7 @@ class Engine::Impl {
   bool lost_state_ = false;  ///< Read-only and the reload failed: nothing to show.
   std::optional<Error> fatal_;
   Time next_tick_ = kNever;
+  Time next_wakeup_ = kNever;  ///< When time alone may change what a pass decides.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 
   std::deque<Queued> queue_;
@@ -247,7 +248,8 @@ void Engine::Impl::run_pass() {
     next_decision_ = 0;
     ++stats_.passes;
     state_.set_reasons(plan_.reasons);
-    schedule_tick(plan_.next_wakeup);
+    next_wakeup_ = plan_.next_wakeup;
+    schedule_tick(next_wakeup_);
   }
   if (plan_.decisions.empty()) return schedule_pump();
   pass_needed_ = true;  // Until a pass finds nothing (O3, invariant 9).
@@ -308,6 +310,7 @@ void Engine::Impl::failed(const Error& error, const std::vector<Answer>& answers
   read_only_ = true;
   plan_ = {};
   next_decision_ = 0;
+  next_wakeup_ = kNever;
   const ErrorCode code = error.code == ErrorCode::kResourceExhausted ? ErrorCode::kResourceExhausted
                                                                      : ErrorCode::kUnavailable;
   const Error refusal{code,
@@ -364,6 +367,10 @@ void Engine::Impl::schedule_tick(Time when) {
 }
 
 void Engine::Impl::tick() {
+  if (now() >= next_wakeup_) {
+    next_wakeup_ = kNever;
+    pass_needed_ = true;
+  }
   // Refused while read-only: then the resumption schedules the next one.
   const auto done = [this](const Result<Reply>& result) {
     if (result) schedule_all_ticks();
@@ -372,9 +379,9 @@ void Engine::Impl::tick() {
   schedule_pump();
 }
 
-// The earliest moment at which handle(TickCommand) would do something.
+// The earliest moment at which handle(TickCommand) or a pass would do something.
 void Engine::Impl::schedule_all_ticks() {
-  Time next = kNever;
+  Time next = next_wakeup_;
   const Duration margin = config_.unconfirmed_stop_margin;
   for (const AttemptId id : state_.live_attempts()) {
     const Attempt& attempt = state_.attempt(id);

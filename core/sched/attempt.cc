@@ -7,6 +7,22 @@
 
 namespace gpuq::sched {
 
+namespace {
+
+const char* rule_of(Means means) {
+  switch (means) {
+    case Means::kReclaim:
+      return "P3(i)";
+    case Means::kInShare:
+      return "P3(ii)";
+    case Means::kMixed:
+      return "P3(iii)";
+  }
+  return "";
+}
+
+}  // namespace
+
 Outcome Pass::try_job(JobId id, Phase phase) {
   const Job& job = view_.job(id);
   std::vector<Ask> asks;
@@ -104,30 +120,44 @@ bool Pass::someone_is_over(const Ask& ask) const {
   });
 }
 
+// P11: victims exist, and only min_runtime protects them. What a job can not do in phase A it may
+// do in B.
+std::optional<VictimSet> Pass::protected_victims(const Ask& ask) const {
+  VictimSet set;
+  for (const Phase phase : {Phase::kOwners, Phase::kBorrowers}) {
+    if (find_means(ask, phase, MinRuntime::kIgnored, set)) return set;
+  }
+  return std::nullopt;
+}
+
 bool Pass::could_make_room(const Ask& ask) const {
   return has_lower_own(ask) && find_victims(view_, ledger_, ask, Means::kInShare, now_).has_value();
 }
 
 // P3, (i) to (iii). What would only borrow after an in-share preemption waits for phase B.
-bool Pass::try_preempt(const Ask& ask, Phase phase) {
+std::optional<Means> Pass::find_means(const Ask& ask, Phase phase, MinRuntime protection,
+                                      VictimSet& set) const {
   const bool owners = phase == Phase::kOwners;
   const bool others_over = owners && someone_is_over(ask);
-  if (others_over) {
-    if (const auto set = find_victims(view_, ledger_, ask, Means::kReclaim, now_)) {
-      return carry_out(ask, *set, "P3(i)");
-    }
+  const auto finds = [&](Means means) {
+    auto found = find_victims(view_, ledger_, ask, means, now_, protection);
+    if (found) set = std::move(*found);
+    return found.has_value();
+  };
+  if (others_over && finds(Means::kReclaim)) return Means::kReclaim;
+  if (!has_lower_own(ask)) return std::nullopt;
+  if (finds(Means::kInShare)) {
+    if (owners && set.right != Right::kOwner) return std::nullopt;
+    return Means::kInShare;
   }
-  if (!has_lower_own(ask)) return false;
-  if (const auto set = find_victims(view_, ledger_, ask, Means::kInShare, now_)) {
-    if (owners && set->right != Right::kOwner) return false;
-    return carry_out(ask, *set, "P3(ii)");
-  }
-  if (others_over) {
-    if (const auto set = find_victims(view_, ledger_, ask, Means::kMixed, now_)) {
-      return carry_out(ask, *set, "P3(iii)");
-    }
-  }
-  return false;
+  if (others_over && finds(Means::kMixed)) return Means::kMixed;
+  return std::nullopt;
+}
+
+bool Pass::try_preempt(const Ask& ask, Phase phase) {
+  VictimSet set;
+  const auto means = find_means(ask, phase, MinRuntime::kRespected, set);
+  return means && carry_out(ask, set, rule_of(*means));
 }
 
 bool Pass::carry_out(const Ask& ask, const VictimSet& set, const char* rule) {

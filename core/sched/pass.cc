@@ -42,6 +42,7 @@ Plan Pass::run() {
 
 void Pass::run_queue(const Queue& queue, const Environment& env) {
   env_ = env.id;
+  min_runtime_counts_ = false;
   shares_.clear();
   for (const Share& share : view_.policy().shares) {
     if (share.queue == queue.id) open_share(share);
@@ -75,6 +76,7 @@ void Pass::run_queue(const Queue& queue, const Environment& env) {
 void Pass::open_share(const Share& share) {
   ShareCursor cursor;
   cursor.share = &share;
+  min_runtime_counts_ = min_runtime_counts_ || share.def.min_runtime > Duration(0);
   const WaitingShare& waiting = view_.waiting(share.id);
   for (const auto& [cls, group] : waiting.groups) {
     GroupCursor entry;
@@ -104,7 +106,8 @@ void Pass::clear_failures() {
 }
 
 // A group whose first job failed in the last pass fails again while nothing that is held, no node
-// and no policy has changed: whether a job fits depends on nothing else.
+// and no policy has changed, and until the time that its verdict names: whether a job fits depends
+// on nothing else.
 void Pass::recall_failures() {
   if (cache_.holdings_version != view_.holdings_version()) {
     cache_.failed.clear();
@@ -115,8 +118,9 @@ void Pass::recall_failures() {
       if (group.group == nullptr || group.never) continue;
       const auto found = cache_.failed.find({share.share->id, group.cls});
       if (found == cache_.failed.end() || found->second.head != group.head()) continue;
+      if (now_ >= found->second.verdict.until) continue;
       group.failed[0] = group.failed[1] = true;
-      group.recalled = &found->second.reason;
+      group.recalled = &found->second.verdict;
     }
   }
 }
@@ -127,9 +131,7 @@ void Pass::remember_failures() {
   for (const ShareCursor& share : shares_) {
     for (const GroupCursor& group : share.groups) {
       if (group.group == nullptr || group.never || group.recalled != nullptr) continue;
-      const sched::FailedGroup failed{
-          group.head(), why_waiting(view_, leading_ask(view_, view_.job(group.head().id)))};
-      cache_.failed[{share.share->id, group.cls}] = failed;
+      cache_.failed[{share.share->id, group.cls}] = {group.head(), group.verdict};
     }
   }
 }
@@ -279,11 +281,13 @@ void Pass::explain_all() {
     std::sort(groups.begin(), groups.end(),
               [](const GroupCursor* a, const GroupCursor* b) { return a->head() < b->head(); });
     std::map<ReasonCode, JobId> seen;
-    for (const GroupCursor* group : groups) {
+    for (GroupCursor* group : groups) {
       const Job& job = view_.job(group->head().id);
       Reason reason = why_never_cached(view_, job, cache_);
       if (reason.code == ReasonCode::kNone) {
-        reason = group->recalled != nullptr ? *group->recalled : why_waits(job);
+        group->verdict = group->recalled != nullptr ? *group->recalled : why_waits(job);
+        reason = group->verdict.reason;
+        plan_.next_wakeup = std::min(plan_.next_wakeup, group->verdict.until);
       }
       if (is_quota_or_placement(reason.code)) {
         const auto [it, first] = seen.try_emplace(reason.code, job.id);
@@ -299,14 +303,32 @@ void Pass::explain_all() {
 }
 
 // What a job kept of its booking does not stand in its own way.
-Reason Pass::why_waits(const Job& job) {
+WaitVerdict Pass::why_waits(const Job& job) {
   const Holding* kept = ledger_.find(booking_key(job.id));
-  if (kept == nullptr) return why_waiting(view_, leading_ask(view_, job));
+  if (kept == nullptr) return verdict_on(job);
   const std::size_t mark = ledger_.mark();
   ledger_.remove(kept->key);
-  const Reason reason = why_waiting(view_, leading_ask(view_, job));
+  WaitVerdict verdict = verdict_on(job);
   ledger_.rollback(mark);
-  return reason;
+  return verdict;
+}
+
+// The reason speaks of one unit (Q9); time may help on any.
+WaitVerdict Pass::verdict_on(const Job& job) const {
+  const Ask leading = leading_ask(view_, job);
+  WaitVerdict verdict{why_waiting(view_, leading), kNever};
+  const std::size_t units = min_runtime_counts_ ? leading.cls->units.size() : 0;
+  for (std::size_t n = 0; n < units; ++n) {
+    const Ask ask = make_ask(view_, job, n);
+    const auto set = protected_victims(ask);
+    if (!set || set->first_old_enough == kNever) continue;
+    verdict.until = std::min(verdict.until, set->first_old_enough);
+    if (ask.unit->id != leading.unit->id) continue;
+    verdict.reason.code = ReasonCode::kProtectedByMinRuntime;
+    verdict.reason.victims = static_cast<std::int32_t>(set->victims.size());
+    verdict.reason.when = set->first_old_enough;
+  }
+  return verdict;
 }
 
 }  // namespace sched

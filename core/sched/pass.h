@@ -24,9 +24,11 @@ struct GroupCursor {
   std::set<WaitKey>::const_iterator next;
   WaitKey single;
   bool used_up = false;
-  bool never = false;                ///< O4
-  bool failed[2] = {false, false};   ///< By phase; the rest of the group would fail too (O7).
-  const Reason* recalled = nullptr;  ///< It failed in the last pass and nothing has changed since.
+  bool never = false;               ///< O4
+  bool failed[2] = {false, false};  ///< By phase; the rest of the group would fail too (O7).
+  /// It failed in the last pass and nothing has changed since.
+  const WaitVerdict* recalled = nullptr;
+  WaitVerdict verdict;  ///< Of this pass, once it is explained.
   [[nodiscard]] const WaitKey& head() const { return group != nullptr ? *next : single; }
 };
 
@@ -56,6 +58,7 @@ class Pass {
   void start_on_booking(const Booking& booking);
   [[nodiscard]] bool may_start_on_booking(const Ask& ask) const;
   [[nodiscard]] bool try_takeover(const Ask& ask);
+  [[nodiscard]] bool may_take_over(const Ask& ask, const Holding& booking) const;
 
   // pass.cc
   void run_queue(const Queue& queue, const Environment& env);
@@ -72,7 +75,8 @@ class Pass {
   [[nodiscard]] const WaitKey* head_of(const ShareCursor& cursor) const;
   void clear_failures();
   void explain_all();
-  [[nodiscard]] Reason why_waits(const Job& job);
+  [[nodiscard]] WaitVerdict why_waits(const Job& job);
+  [[nodiscard]] WaitVerdict verdict_on(const Job& job) const;
 
   // attempt.cc
   Outcome try_job(JobId job, Phase phase);
@@ -84,6 +88,9 @@ class Pass {
   [[nodiscard]] bool could_make_room(const Ask& ask) const;
   [[nodiscard]] bool has_lower_own(const Ask& ask) const;
   [[nodiscard]] bool someone_is_over(const Ask& ask) const;
+  [[nodiscard]] std::optional<Means> find_means(const Ask& ask, Phase phase, MinRuntime protection,
+                                                VictimSet& set) const;
+  [[nodiscard]] std::optional<VictimSet> protected_victims(const Ask& ask) const;
   bool try_preempt(const Ask& ask, Phase phase);
   bool carry_out(const Ask& ask, const VictimSet& set, const char* rule);
   [[nodiscard]] std::set<AttemptId> preferred(const Ask& ask,
@@ -105,6 +112,7 @@ class Pass {
   Plan plan_;
   std::vector<bool> taken_back_;  ///< By decision index: O8.
   EnvId env_;
+  bool min_runtime_counts_ = false;  ///< Some share of the queue has one (P11).
   std::vector<ShareCursor> shares_;
   std::map<HoldingKey, std::size_t> fresh_;   ///< Starts of this pass: holding -> decision index.
   std::map<HoldingKey, Holding> on_booking_;  ///< Of these, on which booking.

@@ -31,6 +31,8 @@ void fill_numbers(const Reason& reason, v1::WaitReason& out) {
     numbers["instances_fitting"] = reason.instances_fitting;
   }
   if (reason.victims > 0) numbers["victims"] = reason.victims;
+  if (reason.jobs_in_all > 0) numbers["jobs"] = reason.jobs_in_all;
+  if (reason.when != kNoTime) numbers["old_enough_at_ms"] = to_ms(reason.when);
 }
 
 std::string node_name(const State& state, NodeId id) {
@@ -135,6 +137,9 @@ void fill_would_start(const State& state, const Reason& reason, v1::ExplainRespo
     case ReasonCode::kNotPreemptibleLimit:
       out.add_would_start("not preemptible jobs of its share end");
       break;
+    case ReasonCode::kProtectedByMinRuntime:
+      out.add_would_start("the jobs that min_runtime protects are old enough, or end");
+      break;
     case ReasonCode::kEnvironmentDisabled:
       out.add_would_start("an operator enables the service environment");
       break;
@@ -157,6 +162,7 @@ void fill_reason(const State& state, const Job& job, v1::WaitReason& out) {
   out.set_message(reason_text(reason, state.policy()));
   fill_numbers(reason, out);
   if (reason.other.valid()) out.add_job_ids(reason.other.value);
+  for (const JobId job : reason.jobs) out.add_job_ids(job.value);
 }
 
 void fill_booking(const State& state, const Booking& booking, v1::Booking& out) {

@@ -132,6 +132,7 @@ class CaseMaker {
                                  : SharingStrategy::kLendAndBorrow;
     if (kind >= 2) share.borrow_limit = dice_.pick<int>({-1, -1, 0, 50, 100, 200});
     share.in_share_preemption = dice_.one_in(2);
+    if (dice_.one_in(4)) share.min_runtime = Seconds(dice_.pick<int>({5, 10, 40}));
     if (dice_.one_in(4)) share.grace = Seconds(dice_.pick<int>({0, 5, 60}));
     return share;
   }
@@ -175,6 +176,7 @@ class CaseMaker {
     if (dice_.one_in(3)) job.grace = Seconds(dice_.pick<int>({0, 3, 15}));
     if (shape_.plain) {
       job.units = {{"a", Amount::units(1)}};
+      job.preemptible = !dice_.one_in(10);
       return step;
     }
     add_units(job);
@@ -209,7 +211,10 @@ class CaseMaker {
   sim::ShareStep make_share_step() {
     sim::ShareStep step;
     step.share = dice_.pick(shares_);
-    switch (dice_.roll(4)) {
+    switch (dice_.roll(5)) {
+      case 4:
+        step.min_runtime = Seconds(dice_.pick<int>({0, 5, 30}));
+        break;
       case 0:
         step.strategy = dice_.pick<SharingStrategy>(
             {SharingStrategy::kReserve, SharingStrategy::kLend, SharingStrategy::kLendAndBorrow});
