@@ -114,6 +114,7 @@ Result<void> Engine::Impl::start() {
   auto loaded = State::from_stored(std::move(*stored));
   if (!loaded) return loaded.error();
   state_ = std::move(*loaded);
+  state_.set_default_grace(config_.default_grace);
   started_ = true;
   pass_needed_ = true;
   Transaction tx(state_, config_, now());
@@ -333,6 +334,7 @@ void Engine::Impl::reload() {
   auto loaded = State::from_stored(std::move(*stored));
   GPUQ_CHECK_MSG(loaded.has_value(), loaded ? "" : loaded.error().message);
   state_ = std::move(*loaded);
+  state_.set_default_grace(config_.default_grace);
   state_.identity() = identity;
   plan_cache_ = {};
   lost_state_ = false;

@@ -36,8 +36,9 @@ struct Holding {
   Amount demand;
   std::int32_t priority = 0;
   bool preemptible = true;
-  bool stopping = false;  ///< Counts in kNow only.
-  Time started{};         ///< Scheduled or booked at.
+  bool stopping = false;       ///< Counts in kNow only.
+  bool kept_for_head = false;  ///< O5, O6: nobody's yet; only a pass adds these.
+  Time started{};              ///< Scheduled or booked at.
   Time running_since = kNever;
   std::vector<InstanceUse> uses;
   std::vector<AttemptId> victims;  ///< Bookings: attempts it waits for.

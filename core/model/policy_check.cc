@@ -264,7 +264,6 @@ class PolicyChecker {
     if (share.grace) wait_range(*share.grace, kMaxGrace, path + ".preemption.grace");
     if (share.head_wait_limit) {
       wait_range(*share.head_wait_limit, kMaxWait, path + ".head_wait_limit");
-      not_in_force(path + ".head_wait_limit");
     }
   }
 

@@ -58,7 +58,10 @@ class ReasonWriter {
       case ReasonCode::kWaitingForPreemptedCapacity:
         return preempted_capacity();
       case ReasonCode::kHeldForHead:
-        return fmt::format("capacity is held for job {}, which has waited longer", r_.other.value);
+        return fmt::format(
+            "could start, but capacity is kept for job {}, which has waited its share's "
+            "head_wait_limit",
+            r_.other.value);
       case ReasonCode::kProtectedByMinRuntime:
         return protected_victims();
       case ReasonCode::kShareFull:

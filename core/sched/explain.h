@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "core/model/reason.h"
 #include "core/model/view.h"
@@ -33,6 +34,8 @@ struct PlanCache {
   /// StateView::holdings_version() stays the same and until their verdict's time.
   std::uint64_t holdings_version = 0;
   std::map<std::pair<ShareId, ClassId>, FailedGroup> failed;
+  /// The heads that held capacity then (O5), by queue: with others the groups are tried again.
+  std::map<QueueId, std::vector<std::pair<ShareId, JobId>>> holding;
 };
 
 /// O4 for one ask: kNone, or the MISCONFIGURATION with the bound that it exceeds.

@@ -42,6 +42,7 @@ Plan Pass::run() {
 
 void Pass::run_queue(const Queue& queue, const Environment& env) {
   env_ = env.id;
+  queue_ = queue.id;
   min_runtime_counts_ = false;
   shares_.clear();
   for (const Share& share : view_.policy().shares) {
@@ -65,6 +66,7 @@ void Pass::run_queue(const Queue& queue, const Environment& env) {
   bool acted = true;
   for (bool first = true; acted; first = false) {
     clear_failures();
+    find_holds();
     if (first && settled) recall_failures();
     acted = run_owners();
     acted = run_borrowers() || acted;
@@ -105,14 +107,25 @@ void Pass::clear_failures() {
   }
 }
 
+std::vector<std::pair<ShareId, JobId>> Pass::holding_heads() const {
+  std::vector<std::pair<ShareId, JobId>> heads;
+  for (const ShareCursor& cursor : shares_) {
+    if (cursor.hold.head) heads.emplace_back(cursor.share->id, cursor.hold.head->id);
+  }
+  return heads;
+}
+
 // A group whose first job failed in the last pass fails again while nothing that is held, no node
-// and no policy has changed, and until the time that its verdict names: whether a job fits depends
-// on nothing else.
+// and no policy has changed, the same heads hold capacity, and until the time that its verdict
+// names: whether a job fits depends on nothing else.
 void Pass::recall_failures() {
   if (cache_.holdings_version != view_.holdings_version()) {
     cache_.failed.clear();
+    cache_.holding.clear();
     cache_.holdings_version = view_.holdings_version();
   }
+  const auto held = cache_.holding.find(queue_);
+  if (held == cache_.holding.end() || held->second != holding_heads()) return;
   for (ShareCursor& share : shares_) {
     for (GroupCursor& group : share.groups) {
       if (group.group == nullptr || group.never) continue;
@@ -128,6 +141,7 @@ void Pass::recall_failures() {
 // Only what a pass without decisions found out holds for the next one.
 void Pass::remember_failures() {
   if (!plan_.decisions.empty()) return;
+  cache_.holding[queue_] = holding_heads();
   for (const ShareCursor& share : shares_) {
     for (const GroupCursor& group : share.groups) {
       if (group.group == nullptr || group.never || group.recalled != nullptr) continue;
@@ -201,6 +215,7 @@ bool Pass::act_in_share(ShareCursor& cursor, Phase phase) {
       case Outcome::kActed:
         acted_.insert(job);
         for (GroupCursor& each : cursor.groups) advance(each);
+        renew_hold(cursor);
         return true;
       case Outcome::kPaused:
         cursor.paused = true;
@@ -314,14 +329,21 @@ WaitVerdict Pass::why_waits(const Job& job) {
 }
 
 // The reason speaks of one unit (Q9); time may help on any.
-WaitVerdict Pass::verdict_on(const Job& job) const {
+WaitVerdict Pass::verdict_on(const Job& job) {
   const Ask leading = leading_ask(view_, job);
   WaitVerdict verdict{why_waiting(view_, leading), kNever};
-  const std::size_t units = min_runtime_counts_ ? leading.cls->units.size() : 0;
+  if (const JobId head = held_for(job); head.valid()) {
+    verdict.reason.code = ReasonCode::kHeldForHead;
+    verdict.reason.other = head;
+    verdict.until = first_old_enough(leading_ask(view_, view_.job(head)));
+    return verdict;
+  }
+  const bool evicts = min_runtime_counts_ && !behind_head(job);
+  const std::size_t units = evicts ? leading.cls->units.size() : 0;
   for (std::size_t n = 0; n < units; ++n) {
     const Ask ask = make_ask(view_, job, n);
     const auto set = protected_victims(ask);
-    if (!set || set->first_old_enough == kNever) continue;
+    if (!set) continue;
     verdict.until = std::min(verdict.until, set->first_old_enough);
     if (ask.unit->id != leading.unit->id) continue;
     verdict.reason.code = ReasonCode::kProtectedByMinRuntime;

@@ -83,6 +83,7 @@ class Search {
 
 bool Search::eligible(const Holding& holding) const {
   if (holding.unit != ask_.unit->id || holding.stopping || !holding.preemptible) return false;
+  if (holding.kept_for_head) return false;
   return stands_usefully(holding) && old_enough(holding);
 }
 

@@ -130,6 +130,10 @@ void fill_would_start(const State& state, const Reason& reason, v1::ExplainRespo
     case ReasonCode::kWaitingForPreemptedCapacity:
       out.add_would_start("the jobs that give way to it have stopped; it starts then");
       break;
+    case ReasonCode::kHeldForHead:
+      out.add_would_start(fmt::format("job {} starts or ends", reason.other.value));
+      out.add_would_start("its timeout is short enough to be out before that job can start");
+      break;
     case ReasonCode::kBehindInShare:
       out.add_would_start(fmt::format("job {} starts or ends", reason.other.value));
       out.add_would_start("its priority is raised");

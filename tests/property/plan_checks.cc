@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/engine/transaction.h"
+#include "core/sched/explain.h"
 #include "core/sched/planner.h"
 #include "tests/property/recount.h"
 
@@ -223,6 +224,32 @@ std::string check_minimal(const State& state, const Decision& d, const Want& wan
   return {};
 }
 
+/// O5: the first job of `share` in order that waits, has no booking and could ever start, when it
+/// has waited long enough and fits the cap.
+const Job* holding_head(const State& state, ShareId share, Time now) {
+  PlanCache cache;
+  const Job* head = nullptr;
+  for (const auto& [id, job] : state.jobs()) {
+    if (job.state != JobState::kRunnable || job.share != share) continue;
+    if (state.find_booking(id) != nullptr) continue;
+    if (sched::why_never_cached(state, job, cache).code != ReasonCode::kNone) continue;
+    if (head == nullptr || wait_key(job) < wait_key(*head)) head = &job;
+  }
+  if (head == nullptr) return nullptr;
+  const auto limit = state.policy().share(share)->def.head_wait_limit;
+  if (now - head->runnable_since < limit.value_or(std::chrono::minutes(15))) return nullptr;
+  const Want want = want_of(state, *head, sched::leading_ask(state, *head).unit->id);
+  return want.demand <= Recount(state).cap(share, want.unit) ? head : nullptr;
+}
+
+/// O6: the head of another share may keep nodes, which nobody makes room on.
+bool others_may_keep_nodes(const State& state, ShareId share, Time now) {
+  const auto& shares = state.policy().shares;
+  return std::any_of(shares.begin(), shares.end(), [&](const Share& other) {
+    return other.id != share && holding_head(state, other.id, now) != nullptr;
+  });
+}
+
 // `state` is as it was before the bookings of `voided` ended for it.
 std::string check_book_decision(const State& state, const Decision& d,
                                 const std::vector<JobId>& voided, Time time) {
@@ -244,7 +271,11 @@ std::string check_book_decision(const State& state, const Decision& d,
     if (borrows != d.borrows) return fault_of(d, "says wrongly whether it borrows");
   }
   if (std::string fault = check_uses(state, count, d, want, true); !fault.empty()) return fault;
-  const std::set<NodeId> useful = useful_nodes(state, want, d.rule, time);
+  const bool nodes_kept = others_may_keep_nodes(state, want.share, time);
+  std::set<NodeId> useful = useful_nodes(state, want, d.rule, time);
+  for (const Node& node : state.nodes()) {
+    if (nodes_kept) useful.insert(node.id);
+  }
   // Voided bookings come first in the plan, whatever the order of choice: each alone must be right.
   for (std::size_t i = 0; i < victims.size(); ++i) {
     std::vector<Chosen> before;
@@ -259,7 +290,25 @@ std::string check_book_decision(const State& state, const Decision& d,
       return fault_of(d, "waits for an attempt that nobody stops");
     }
   }
-  return check_minimal(state, d, want, victims, useful, time);
+  return nodes_kept ? std::string() : check_minimal(state, d, want, victims, useful, time);
+}
+
+// O5: behind a holding head nobody evicts, and nothing without a timeout takes of its units.
+std::string check_behind_head(const State& state, const Decision& d, Time now) {
+  const Job& job = state.job(d.job);
+  const Job* head = holding_head(state, job.share, now);
+  if (head == nullptr || wait_key(job) <= wait_key(*head)) return {};
+  if (!d.evictions.empty()) {
+    return fault_of(d, fmt::format("evicts behind job {}, which holds (O5)", head->id.value));
+  }
+  const bool on_booking = std::string_view(d.rule) == "P7";
+  if (on_booking || state.job_class(job.cls).timeout) return {};
+  const Want want = want_of(state, *head, sched::leading_ask(state, *head).unit->id);
+  if (want.unit != d.unit) return {};
+  const Recount count(state);
+  const Amount with = count.held(job.share, d.unit, true) + want.demand + d.demand;
+  if (with <= count.ceiling(job.share, d.unit)) return {};
+  return fault_of(d, fmt::format("takes what job {} holds (O5)", head->id.value));
 }
 
 std::string check_decisions(const State& state, const Plan& plan, Time now,
@@ -267,7 +316,9 @@ std::string check_decisions(const State& state, const Plan& plan, Time now,
   State work = state.clone();
   State base = work.clone();
   std::vector<JobId> voided;
+  bool heads_known = true;  // A job whose booking is void becomes a head in the next pass.
   for (const Decision& d : plan.decisions) {
+    heads_known = heads_known && d.kind != DecisionKind::kVoidBooking;
     if (voided.empty()) base = work.clone();
     std::string fault;
     const std::string_view rule = d.rule;
@@ -279,6 +330,7 @@ std::string check_decisions(const State& state, const Plan& plan, Time now,
       fault = check_book_decision(base, d, voided, now);
     }
     if (d.kind == DecisionKind::kStart || d.kind == DecisionKind::kBook) voided.clear();
+    if (fault.empty() && heads_known) fault = check_behind_head(work, d, now);
     if (!fault.empty()) return fault;
     Transaction tx(work, config, now);
     carry_out(tx, d);
@@ -307,6 +359,7 @@ std::string check_plan(const State& state, Time now, const EngineConfig& config)
   }
   auto loaded = State::from_stored(state.to_stored());
   if (!loaded) return "what is stored does not load: " + loaded.error().message;
+  loaded->set_default_grace(config.default_grace);
   PlanCache third;
   const std::string other = to_text(make_plan(*loaded, now, third));
   if (other != text) {
@@ -338,6 +391,7 @@ std::string check_rest(const State& state, Time now, bool plain) {
       return fmt::format("job {} waits without a reason (invariant 5)", id.value);
     }
     if (!plain || state.find_booking(id) != nullptr || is_misconfiguration(reason.code)) continue;
+    if (reason.code == ReasonCode::kHeldForHead) continue;
     const Want want = want_of(state, job, std::size_t{0});
     if (count.held(want.share, want.unit, true) + want.demand > count.cap(want.share, want.unit)) {
       continue;
