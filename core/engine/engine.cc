@@ -94,6 +94,7 @@ class Engine::Impl {
   Error read_only_reason_;
   bool lost_state_ = false;  ///< Read-only and the reload failed: nothing to show.
   Time next_tick_ = kNever;
+  Time next_wakeup_ = kNever;  ///< When time alone may change what a pass decides.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 
   std::deque<Queued> queue_;
@@ -114,6 +115,7 @@ Result<void> Engine::Impl::start() {
   auto loaded = State::from_stored(std::move(*stored));
   if (!loaded) return loaded.error();
   state_ = std::move(*loaded);
+  state_.set_default_grace(config_.default_grace);
   started_ = true;
   pass_needed_ = true;
   Transaction tx(state_, config_, now());
@@ -246,7 +248,8 @@ void Engine::Impl::run_pass() {
     next_decision_ = 0;
     ++stats_.passes;
     state_.set_reasons(plan_.reasons);
-    schedule_tick(plan_.next_wakeup);
+    next_wakeup_ = plan_.next_wakeup;
+    schedule_tick(next_wakeup_);
   }
   if (plan_.decisions.empty()) return schedule_pump();
   pass_needed_ = true;  // Until a pass finds nothing (O3, invariant 9).
@@ -307,6 +310,7 @@ void Engine::Impl::failed(const Error& error, const std::vector<Answer>& answers
   read_only_ = true;
   plan_ = {};
   next_decision_ = 0;
+  next_wakeup_ = kNever;
   const bool full = error.code == ErrorCode::kResourceExhausted;
   const bool for_good = error.code == ErrorCode::kAborted;
   read_only_reason_ = {
@@ -328,6 +332,7 @@ void Engine::Impl::reload() {
   auto loaded = State::from_stored(std::move(*stored));
   GPUQ_CHECK_MSG(loaded.has_value(), loaded ? "" : loaded.error().message);
   state_ = std::move(*loaded);
+  state_.set_default_grace(config_.default_grace);
   state_.identity() = identity;
   plan_cache_ = {};
   lost_state_ = false;
@@ -363,6 +368,10 @@ void Engine::Impl::schedule_tick(Time when) {
 }
 
 void Engine::Impl::tick() {
+  if (now() >= next_wakeup_) {
+    next_wakeup_ = kNever;
+    pass_needed_ = true;
+  }
   // Refused while read-only: then the resumption schedules the next one.
   const auto done = [this](const Result<Reply>& result) {
     if (result) schedule_all_ticks();
@@ -371,9 +380,9 @@ void Engine::Impl::tick() {
   schedule_pump();
 }
 
-// The earliest moment at which handle(TickCommand) would do something.
+// The earliest moment at which handle(TickCommand) or a pass would do something.
 void Engine::Impl::schedule_all_ticks() {
-  Time next = kNever;
+  Time next = next_wakeup_;
   const Duration margin = config_.unconfirmed_stop_margin;
   for (const AttemptId id : state_.live_attempts()) {
     const Attempt& attempt = state_.attempt(id);

@@ -25,6 +25,11 @@ void check_start(const State& state, const Decision& d) {
   for (const View view : {View::kNow, View::kAfter}) {
     const Amount held = rest.held(d.share, d.unit, view) + d.demand;
     if (held > rest.ceiling(d.share, d.unit)) fail("above its share's ceiling (invariant 3)");
+    const bool preemptible = state.job_class(state.job(d.job).cls).preemptible;
+    const Amount fixed = rest.held_not_preemptible(d.share, d.unit, view) + d.demand;
+    if (!preemptible && fixed > rest.cap(d.share, d.unit)) {
+      fail("not preemptible jobs above their share's cap (P11)");
+    }
     const Amount left = rest.free(env, d.unit, view) - d.demand;
     if (left < rest.reserved(env, d.unit, d.share, view)) {
       fail("takes what a RESERVE share keeps idle (invariant 4)");

@@ -96,10 +96,13 @@ void Ledger::reset(const PolicyTables& policy, const std::vector<Node>& nodes) {
     entry.env = env != nullptr ? env->id : EnvId();
     entry.strategy = share.def.strategy;
     entry.borrow_limit = share.def.borrow_limit;
+    entry.min_runtime = share.def.min_runtime;
     const bool unlimited = share.def.capacity_limits.empty();
     entry.caps.assign(units_.size(), unlimited ? kUnlimited : kZero);
-    entry.held[0].assign(units_.size(), kZero);
-    entry.held[1].assign(units_.size(), kZero);
+    for (const View view : {View::kNow, View::kAfter}) {
+      entry.held[index(view)].assign(units_.size(), kZero);
+      entry.not_preemptible[index(view)].assign(units_.size(), kZero);
+    }
     for (const CapacityLimit& limit : share.def.capacity_limits) {
       if (const Unit* unit = policy.unit(limit.unit)) {
         entry.caps[slot(unit->id)] = limit.max_capacity;
@@ -304,8 +307,11 @@ void Ledger::count_space(std::size_t node, std::size_t device, std::int32_t sign
 void Ledger::count(const Holding& h, View view, std::int32_t sign) {
   const bool free_parts_only = h.key.booking && view == View::kNow;
   const Amount amount = free_parts_only ? min(booked_free_part(h), h.demand) : h.demand;
-  add_held(share_book(h.share), h.unit, view, sign > 0 ? amount : -amount);
+  ShareBook& share = share_book(h.share);
+  const Amount change = sign > 0 ? amount : -amount;
+  add_held(share, h.unit, view, change);
   const std::size_t v = index(view);
+  if (!h.preemptible) share.not_preemptible[v][slot(h.unit)] += change;
   for (const InstanceUse& use : h.uses) {
     const std::size_t at = node_index(use.node);
     NodeLoad& load = loads_[at];
@@ -379,10 +385,20 @@ Amount Ledger::held(ShareId share, UnitId unit, View view) const {
   return share_book(share).held[index(view)][slot(unit)];
 }
 
+Amount Ledger::held_not_preemptible(ShareId share, UnitId unit, View view) const {
+  return share_book(share).not_preemptible[index(view)][slot(unit)];
+}
+
 Amount Ledger::cap(ShareId share, UnitId unit) const { return share_book(share).caps[slot(unit)]; }
 
 bool Ledger::may_borrow(ShareId share) const {
   return share_book(share).strategy == SharingStrategy::kLendAndBorrow;
+}
+
+// An attempt that does not run yet has no work to lose and is not protected.
+Time Ledger::old_enough_at(const Holding& holding) const {
+  if (holding.running_since == kNever) return Time{};
+  return holding.running_since + share_book(holding.share).min_runtime;
 }
 
 Amount Ledger::ceiling(ShareId share, UnitId unit) const {
@@ -565,8 +581,10 @@ bool Ledger::same_as(const Ledger& other) const {
     return false;
   }
   for (std::size_t s = 0; s < shares_.size(); ++s) {
-    if (shares_[s].held[0] != other.shares_[s].held[0]) return false;
-    if (shares_[s].held[1] != other.shares_[s].held[1]) return false;
+    for (const std::size_t v : {index(View::kNow), index(View::kAfter)}) {
+      if (shares_[s].held[v] != other.shares_[s].held[v]) return false;
+      if (shares_[s].not_preemptible[v] != other.shares_[s].not_preemptible[v]) return false;
+    }
     if (shares_[s].laid.size() != other.shares_[s].laid.size()) return false;
   }
   return true;

@@ -36,8 +36,9 @@ struct Holding {
   Amount demand;
   std::int32_t priority = 0;
   bool preemptible = true;
-  bool stopping = false;  ///< Counts in kNow only.
-  Time started{};         ///< Scheduled or booked at.
+  bool stopping = false;       ///< Counts in kNow only.
+  bool kept_for_head = false;  ///< O5, O6: nobody's yet; only a pass adds these.
+  Time started{};              ///< Scheduled or booked at.
   Time running_since = kNever;
   std::vector<InstanceUse> uses;
   std::vector<AttemptId> victims;  ///< Bookings: attempts it waits for.
@@ -108,9 +109,13 @@ class Ledger {
 
   // Quota. All in O(1).
   [[nodiscard]] Amount held(ShareId share, UnitId unit, View view) const;
+  /// Of that, what not preemptible jobs and their bookings hold (P11).
+  [[nodiscard]] Amount held_not_preemptible(ShareId share, UnitId unit, View view) const;
   [[nodiscard]] Amount cap(ShareId share, UnitId unit) const;
   [[nodiscard]] Amount ceiling(ShareId share, UnitId unit) const;  ///< Q1
   [[nodiscard]] bool may_borrow(ShareId share) const;
+  /// P11: from when on `holding` is old enough to be a victim.
+  [[nodiscard]] Time old_enough_at(const Holding& holding) const;
   [[nodiscard]] EnvId environment(ShareId share) const;
   [[nodiscard]] Amount pool(EnvId env, UnitId unit) const;   ///< P(u)
   [[nodiscard]] Amount limit(EnvId env, UnitId unit) const;  ///< The environment's limit.
@@ -172,9 +177,11 @@ class Ledger {
     EnvId env;
     SharingStrategy strategy = SharingStrategy::kReserve;
     std::int32_t borrow_limit = -1;
+    Duration min_runtime{0};
     bool known = false;
     std::vector<Amount> caps;  ///< By unit.
     std::vector<Amount> held[2];
+    std::vector<Amount> not_preemptible[2];
     std::map<LayKey, const Holding*> laid;
   };
   enum class Op : std::uint8_t { kAdded, kRemoved, kStopping };

@@ -65,7 +65,7 @@ struct GroupReason {
 struct Plan {
   std::vector<Decision> decisions;
   std::vector<GroupReason> reasons;
-  Time next_wakeup = kNever;
+  Time next_wakeup = kNever;  ///< Until then time alone changes nothing: no pass is needed.
   std::uint64_t state_version = 0;
   bool operator==(const Plan&) const = default;
   [[nodiscard]] bool empty() const { return decisions.empty(); }

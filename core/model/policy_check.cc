@@ -264,9 +264,7 @@ class PolicyChecker {
     if (share.grace) wait_range(*share.grace, kMaxGrace, path + ".preemption.grace");
     if (share.head_wait_limit) {
       wait_range(*share.head_wait_limit, kMaxWait, path + ".head_wait_limit");
-      not_in_force(path + ".head_wait_limit");
     }
-    if (share.min_runtime > Duration(0)) not_in_force(path + ".preemption.min_runtime");
   }
 
   void not_in_force(const std::string& path) {

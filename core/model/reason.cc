@@ -14,6 +14,17 @@ std::string plural(std::int64_t count, const char* noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
+// "2026-03-01 12:30:00 UTC"
+std::string utc_text(Time time) {
+  namespace chr = std::chrono;
+  const auto day = chr::floor<chr::days>(time.time_since_epoch());
+  const chr::year_month_day date{chr::sys_days{day}};
+  const chr::hh_mm_ss clock{chr::floor<chr::seconds>(time.time_since_epoch() - day)};
+  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02} UTC", int{date.year()},
+                     unsigned{date.month()}, unsigned{date.day()}, clock.hours().count(),
+                     clock.minutes().count(), clock.seconds().count());
+}
+
 /// Writes one reason; members are the words that several texts share.
 class ReasonWriter {
  public:
@@ -47,17 +58,16 @@ class ReasonWriter {
       case ReasonCode::kWaitingForPreemptedCapacity:
         return preempted_capacity();
       case ReasonCode::kHeldForHead:
-        return fmt::format("capacity is held for job {}, which has waited longer", r_.other.value);
+        return fmt::format(
+            "could start, but capacity is kept for job {}, which has waited its share's "
+            "head_wait_limit",
+            r_.other.value);
       case ReasonCode::kProtectedByMinRuntime:
-        return fmt::format("{} could give way, but none has run for its share's min_runtime yet",
-                           plural(r_.victims, "job"));
+        return protected_victims();
       case ReasonCode::kShareFull:
         return share_full();
       case ReasonCode::kNotPreemptibleLimit:
-        return fmt::format(
-            "not preemptible jobs must fit the share's own limit: they hold {} of {} and this one "
-            "needs {}",
-            to_string(r_.held), amount(r_.cap), to_string(r_.demand));
+        return not_preemptible();
       case ReasonCode::kNoIdleToBorrow:
         return no_idle();
       case ReasonCode::kPoolFull:
@@ -91,6 +101,11 @@ class ReasonWriter {
                            "and its share can have {} at most: its own {} and what its "
                            "borrow limit adds",
                            to_string(r_.limit), to_string(r_.cap));
+      case 4:
+        return needs + fmt::format(
+                           "and a not preemptible job must fit its share's own limit of {}; ask "
+                           "for less or let it be preempted",
+                           to_string(r_.limit));
       case 2:
         return needs + fmt::format("and all that its share owns and could borrow is {}",
                                    to_string(r_.limit));
@@ -123,6 +138,24 @@ class ReasonWriter {
     }
     return fmt::format("its capacity is booked; waits for {} to stop, job {} among them",
                        plural(r_.victims, "job"), r_.other.value);
+  }
+
+  [[nodiscard]] std::string protected_victims() const {
+    return fmt::format(
+        "{} could give way, but {} protected by min_runtime: the first is old enough at {}",
+        plural(r_.victims, "job"), r_.victims == 1 ? "is" : "are", utc_text(r_.when));
+  }
+
+  [[nodiscard]] std::string not_preemptible() const {
+    std::string names;
+    for (const JobId job : r_.jobs)
+      names += fmt::format("{}{}", names.empty() ? "" : ", ", job.value);
+    const std::int64_t more = r_.jobs_in_all - static_cast<std::int64_t>(r_.jobs.size());
+    if (more > 0) names += fmt::format(" and {} more", more);
+    return fmt::format(
+        "not preemptible jobs must fit the share's own limit: they hold {} of {} (jobs: {}), and "
+        "this one needs {}",
+        to_string(r_.held), amount(r_.cap), names.empty() ? "none" : names, to_string(r_.demand));
   }
 
   [[nodiscard]] std::string share_full() const {

@@ -3,6 +3,7 @@
 // every listing. docs/SCHEDULING.md "Why a job waits" has the precedence.
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "core/base/amount.h"
 #include "core/base/ids.h"
@@ -45,6 +46,8 @@ constexpr bool is_quota_or_placement(ReasonCode code) {
   return code >= ReasonCode::kShareFull && code <= ReasonCode::kTopology;
 }
 
+inline constexpr std::size_t kMaxJobsNamed = 10;
+
 /// A reason with its numbers; a field that its code does not use is zero.
 struct Reason {
   ReasonCode code = ReasonCode::kNone;
@@ -62,6 +65,9 @@ struct Reason {
   std::int32_t instances_fitting = 0;
   JobId other;  ///< The job in front, or the first victim's job.
   std::int32_t victims = 0;
+  std::vector<JobId> jobs;  ///< NOT_PREEMPTIBLE_LIMIT: who fills the cap, at most kMaxJobsNamed.
+  std::int32_t jobs_in_all = 0;
+  Time when = kNoTime;  ///< PROTECTED_BY_MIN_RUNTIME: when the first victim is old enough.
   bool operator==(const Reason&) const = default;
 };
 

@@ -24,6 +24,8 @@ class StateView {
   [[nodiscard]] virtual const WaitingShare& waiting(ShareId share) const = 0;
   [[nodiscard]] virtual const std::map<JobId, Booking>& bookings() const = 0;
   [[nodiscard]] virtual Ledger& scratch() const = 0;
+  /// P9: the grace where neither job nor share sets one.
+  [[nodiscard]] virtual Duration default_grace() const = 0;
   /// Grows with every event.
   [[nodiscard]] virtual std::uint64_t version() const = 0;
   /// Grows when policy or nodes change: what an empty pool could hold depends on nothing else.

@@ -7,6 +7,22 @@
 
 namespace gpuq::sched {
 
+namespace {
+
+const char* rule_of(Means means) {
+  switch (means) {
+    case Means::kReclaim:
+      return "P3(i)";
+    case Means::kInShare:
+      return "P3(ii)";
+    case Means::kMixed:
+      return "P3(iii)";
+  }
+  return "";
+}
+
+}  // namespace
+
 Outcome Pass::try_job(JobId id, Phase phase) {
   const Job& job = view_.job(id);
   std::vector<Ask> asks;
@@ -37,6 +53,7 @@ Outcome Pass::try_asks(const std::vector<Ask>& asks, Phase phase) {
     if (any([&](const Ask& ask) { return try_takeover(ask); })) return Outcome::kActed;
     if (any([&](const Ask& ask) { return try_book_stopping(ask); })) return Outcome::kActed;
   }
+  if (behind_head(*asks.front().job)) return Outcome::kFailed;  // O5: it evicts nobody.
   if (any([&](const Ask& ask) { return !retry_ && try_preempt(ask, phase); })) {
     return Outcome::kActed;
   }
@@ -44,25 +61,31 @@ Outcome Pass::try_asks(const std::vector<Ask>& asks, Phase phase) {
 }
 
 bool Pass::try_start(const Ask& ask, bool owners_only) {
-  if (owners_only ? !owns_twice(ledger_, ask) : !fits_twice(ledger_, ask)) return false;
-  auto uses = place_now(view_, ledger_, ask);
+  auto uses = place_start(ask, owners_only);
   if (!uses) return false;
   start(ask, std::move(*uses), "Q5");
   return true;
 }
 
-bool Pass::could_start(const Ask& ask) const {
-  return fits_twice(ledger_, ask) && place_now(view_, ledger_, ask).has_value();
-}
+bool Pass::could_start(const Ask& ask) { return place_start(ask, false).has_value(); }
 
 // P3: an owner's job for which what is already being stopped suffices books that and evicts nobody.
 bool Pass::try_book_stopping(const Ask& ask) {
   if (ledger_.stopping_count() == 0) return false;
   if (right_in(ledger_, ask, View::kAfter) != Right::kOwner) return false;
-  auto uses = place_booking(view_, ledger_, ask, preferred(ask, {}));
-  if (!uses) return false;
-  std::vector<AttemptId> waits = awaited_by(*uses);
-  if (waits.empty()) waits = quota_waits(ask);
+  std::optional<std::vector<InstanceUse>> uses;
+  std::vector<AttemptId> waits;
+  {
+    const std::vector<const Hold*> holds = holds_obeyed(*ask.job);
+    const Kept kept(ledger_, holds, Kept::Part::kAll);
+    if (right_in(ledger_, ask, View::kAfter) != Right::kOwner) return false;
+    uses = place_booking(view_, ledger_, ask, preferred(ask, {}));
+    if (!uses) return false;
+    waits = awaited_by(*uses);
+    if (waits.empty()) waits = quota_waits(ask);
+    // With nothing to wait for it would start at once, on what is kept.
+    if (waits.empty() && !holds.empty()) return false;
+  }
   book(ask, std::move(*uses), {}, std::move(waits), "P3", Right::kOwner);
   return true;
 }
@@ -104,30 +127,62 @@ bool Pass::someone_is_over(const Ask& ask) const {
   });
 }
 
-bool Pass::could_make_room(const Ask& ask) const {
-  return has_lower_own(ask) && find_victims(view_, ledger_, ask, Means::kInShare, now_).has_value();
+// P11: victims exist, and only min_runtime protects them. What a job can not do in phase A it may
+// do in B.
+std::optional<VictimSet> Pass::protected_victims(const Ask& ask) const {
+  if (!min_runtime_counts_) return std::nullopt;
+  VictimSet set;
+  for (const Phase phase : {Phase::kOwners, Phase::kBorrowers}) {
+    if (!find_means(ask, phase, MinRuntime::kIgnored, set)) continue;
+    if (set.first_old_enough != kNever) return set;
+  }
+  return std::nullopt;
+}
+
+Time Pass::first_old_enough(const Ask& ask) const {
+  const auto set = protected_victims(ask);
+  return set ? set->first_old_enough : kNever;
+}
+
+bool Pass::could_make_room(const Ask& ask) {
+  if (!has_lower_own(ask) || behind_head(*ask.job)) return false;
+  const Kept kept(ledger_, holds_obeyed(*ask.job), Kept::Part::kNodes);
+  return find_victims(view_, ledger_, ask, Means::kInShare, now_).has_value();
+}
+
+// In phase A or in phase B.
+bool Pass::could_evict(const Ask& ask) const {
+  VictimSet set;
+  return find_means(ask, Phase::kOwners, MinRuntime::kRespected, set) ||
+         find_means(ask, Phase::kBorrowers, MinRuntime::kRespected, set);
 }
 
 // P3, (i) to (iii). What would only borrow after an in-share preemption waits for phase B.
-bool Pass::try_preempt(const Ask& ask, Phase phase) {
+std::optional<Means> Pass::find_means(const Ask& ask, Phase phase, MinRuntime protection,
+                                      VictimSet& set) const {
   const bool owners = phase == Phase::kOwners;
   const bool others_over = owners && someone_is_over(ask);
-  if (others_over) {
-    if (const auto set = find_victims(view_, ledger_, ask, Means::kReclaim, now_)) {
-      return carry_out(ask, *set, "P3(i)");
-    }
+  const auto finds = [&](Means means) {
+    auto found = find_victims(view_, ledger_, ask, means, now_, protection);
+    if (found) set = std::move(*found);
+    return found.has_value();
+  };
+  if (others_over && finds(Means::kReclaim)) return Means::kReclaim;
+  if (!has_lower_own(ask)) return std::nullopt;
+  if (finds(Means::kInShare)) {
+    if (owners && set.right != Right::kOwner) return std::nullopt;
+    return Means::kInShare;
   }
-  if (!has_lower_own(ask)) return false;
-  if (const auto set = find_victims(view_, ledger_, ask, Means::kInShare, now_)) {
-    if (owners && set->right != Right::kOwner) return false;
-    return carry_out(ask, *set, "P3(ii)");
-  }
-  if (others_over) {
-    if (const auto set = find_victims(view_, ledger_, ask, Means::kMixed, now_)) {
-      return carry_out(ask, *set, "P3(iii)");
-    }
-  }
-  return false;
+  if (others_over && finds(Means::kMixed)) return Means::kMixed;
+  return std::nullopt;
+}
+
+bool Pass::try_preempt(const Ask& ask, Phase phase) {
+  if (!has_lower_own(ask) && !(phase == Phase::kOwners && someone_is_over(ask))) return false;
+  const Kept kept(ledger_, holds_obeyed(*ask.job), Kept::Part::kNodes);
+  VictimSet set;
+  const auto means = find_means(ask, phase, MinRuntime::kRespected, set);
+  return means && carry_out(ask, set, rule_of(*means));
 }
 
 bool Pass::carry_out(const Ask& ask, const VictimSet& set, const char* rule) {
@@ -152,7 +207,12 @@ bool Pass::carry_out(const Ask& ask, const VictimSet& set, const char* rule) {
   auto uses = place_booking(view_, ledger_, ask, preferred(ask, evictions));
   GPUQ_CHECK_MSG(uses.has_value(), "a victim set was accepted that makes no place");
   std::vector<AttemptId> waits = awaited_by(*uses);
-  book(ask, std::move(*uses), std::move(evictions), std::move(waits), rule, set.right);
+  // Where only bookings had to go there may be nothing to wait for.
+  if (evictions.empty() && waits.empty() && may_start_on_booking(ask)) {
+    start(ask, std::move(*uses), "P7");
+  } else {
+    book(ask, std::move(*uses), std::move(evictions), std::move(waits), rule, set.right);
+  }
   return true;
 }
 
@@ -210,6 +270,7 @@ Holding holding_for(const Ask& ask, Time now) {
 }  // namespace
 
 void Pass::add(Decision made) {
+  ++changes_;
   plan_.decisions.push_back(std::move(made));
   taken_back_.push_back(false);
 }
@@ -247,6 +308,7 @@ void Pass::take_back(HoldingKey fresh) {
   GPUQ_CHECK(it != fresh_.end());
   const JobId job = plan_.decisions[it->second].job;
   taken_back_[it->second] = true;
+  ++changes_;
   ledger_.remove(fresh);
   fresh_.erase(it);
   acted_.erase(job);

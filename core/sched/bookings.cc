@@ -13,6 +13,10 @@ const char* Pass::void_rule(const Holding& booking) const {
   const EnvId env = ledger_.environment(booking.share);
   const Amount held = ledger_.held(booking.share, booking.unit, View::kAfter);
   if (held > ledger_.ceiling(booking.share, booking.unit)) return "Q1";
+  const Amount not_preemptible =
+      ledger_.held_not_preemptible(booking.share, booking.unit, View::kAfter);
+  const Amount cap = ledger_.cap(booking.share, booking.unit);
+  if (!booking.preemptible && not_preemptible > cap) return "P11";
   const Amount free = ledger_.free(env, booking.unit, View::kAfter);
   if (free < ledger_.reserved(env, booking.unit, booking.share, View::kAfter)) return "Q4";
   for (const InstanceUse& use : booking.uses) {
@@ -49,10 +53,12 @@ void Pass::settle_bookings(EnvId env) {
   }
 }
 
-// Q6 on a booking's start: like a running attempt it needs its ceiling and Q4, not idle capacity.
+// Q6 on a booking's start: like a running attempt it needs its ceiling, P11 and Q4, not idle
+// capacity.
 bool Pass::may_start_on_booking(const Ask& ask) const {
   const UnitId unit = ask.unit->id;
   for (const View v : {View::kNow, View::kAfter}) {
+    if (!within_not_preemptible_limit(ledger_, ask, v)) return false;
     const Amount held = ledger_.held(ask.share, unit, v);
     if (held + ask.demand > ledger_.ceiling(ask.share, unit)) return false;
     const Amount free = ledger_.free(ask.env, unit, v);
@@ -121,6 +127,12 @@ void Pass::wait_again(JobId job) {
   }
 }
 
+// P11 where `ask` takes its demand from `booking`, which may be of a not preemptible job itself.
+bool Pass::may_take_over(const Ask& ask, const Holding& booking) const {
+  if (ask.cls->preemptible || !booking.preemptible) return true;
+  return within_not_preemptible_limit(ledger_, ask, View::kAfter);
+}
+
 // P7: a job of higher priority in the same share takes what it needs from a booking; of several,
 // from that of the lowest priority, latest in O1.
 bool Pass::try_takeover(const Ask& ask) {
@@ -130,6 +142,7 @@ bool Pass::try_takeover(const Ask& ask) {
     const Holding& holding = it->second;
     if (holding.share != ask.share || holding.unit != ask.unit->id) continue;
     if (holding.priority >= ask.job->priority || holding.demand < ask.demand) continue;
+    if (!may_take_over(ask, holding)) continue;
     bookings.push_back(&holding);
   }
   std::sort(bookings.begin(), bookings.end(), [this](const Holding* a, const Holding* b) {

@@ -41,6 +41,7 @@ Reason why_never_by_quota(const Ledger& ledger, const Ask& ask) {
   if (!owner && !ledger.may_borrow(ask.share)) {
     if (exceeds(reason.cap, 0)) return reason;
   }
+  if (!owner && !ask.cls->preemptible && exceeds(reason.cap, 4)) return reason;  // P11
   if (!owner && exceeds(reason.ceiling, 1)) return reason;
   // With no such unit on any node the missing node is the better answer.
   if (ledger.known_units(ask.env, unit) == kZero) return {};
@@ -49,6 +50,34 @@ Reason why_never_by_quota(const Ledger& ledger, const Ask& ask) {
     return reason;
   }
   return {};
+}
+
+// P11: the jobs that fill the cap for not preemptible ones.
+void name_not_preemptible(const Ledger& ledger, const Ask& ask, View v, Reason& reason) {
+  reason.code = ReasonCode::kNotPreemptibleLimit;
+  reason.held = ledger.held_not_preemptible(ask.share, ask.unit->id, v);
+  for (const auto& [key, holding] : ledger.laid(ask.share)) {
+    if (key.preemptible) break;  // They come first in P4's order.
+    if (holding->unit != ask.unit->id || (v == View::kAfter && holding->stopping)) continue;
+    ++reason.jobs_in_all;
+    if (reason.jobs.size() < kMaxJobsNamed) reason.jobs.push_back(holding->job);
+  }
+}
+
+// The quota test that `ask` fails in one view, or kNone.
+Reason why_no_right(const Ledger& ledger, const Ask& ask, View v) {
+  if (right_in(ledger, ask, v) != Right::kNone) return {};
+  Reason reason = base_reason(ledger, ask, v);
+  if (reason.held + ask.demand > reason.ceiling) {
+    reason.code = ReasonCode::kShareFull;
+  } else if (!within_not_preemptible_limit(ledger, ask, v)) {
+    name_not_preemptible(ledger, ask, v, reason);
+  } else if (is_owner(ledger, ask, v)) {
+    reason.code = ReasonCode::kPoolFull;
+  } else {
+    reason.code = ReasonCode::kNoIdleToBorrow;
+  }
+  return reason;
 }
 
 }  // namespace
@@ -106,19 +135,15 @@ Ask leading_ask(const StateView& view, const Job& job) {
 
 Reason why_waiting(const StateView& view, const Ask& ask) {
   const Ledger& ledger = view.scratch();
-  for (const View v : {View::kNow, View::kAfter}) {
-    if (right_in(ledger, ask, v) != Right::kNone) continue;
-    Reason reason = base_reason(ledger, ask, v);
-    if (is_owner(ledger, ask, v)) {
-      reason.code = ReasonCode::kPoolFull;
-    } else if (reason.held + ask.demand > reason.ceiling) {
-      reason.code = ReasonCode::kShareFull;
-    } else {
-      reason.code = ReasonCode::kNoIdleToBorrow;
-    }
-    return reason;
+  // Of what fails now and what fails afterwards (Q6) the first in the list is shown.
+  Reason reason = why_no_right(ledger, ask, View::kNow);
+  const Reason after = why_no_right(ledger, ask, View::kAfter);
+  if (reason.code == ReasonCode::kNone ||
+      (after.code != ReasonCode::kNone && after.code < reason.code)) {
+    reason = after;
   }
-  Reason reason = base_reason(ledger, ask, View::kNow);
+  if (reason.code != ReasonCode::kNone) return reason;
+  reason = base_reason(ledger, ask, View::kNow);
   reason.code = ReasonCode::kNodesFragmented;
   const NodeFit fit(view, ledger, ask, true);
   reason.instances_fitting =

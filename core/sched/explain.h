@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "core/model/reason.h"
 #include "core/model/view.h"
@@ -11,10 +12,16 @@
 
 namespace gpuq::sched {
 
+/// Why a job waits, and when time alone may change that.
+struct WaitVerdict {
+  Reason reason;
+  Time until = kNever;
+};
+
 /// A group of waiting jobs whose first one found no way to start.
 struct FailedGroup {
   WaitKey head;
-  Reason reason;
+  WaitVerdict verdict;
 };
 
 /// What passes remember. O4 verdicts by (share, class); they depend on policy and nodes alone, so
@@ -24,9 +31,11 @@ struct PlanCache {
   std::uint64_t topology_version = 0;
   std::map<std::pair<ShareId, ClassId>, Reason> never_fits;  ///< kNone: could start some day.
   /// Groups that failed in a pass without decisions, good while
-  /// StateView::holdings_version() stays the same.
+  /// StateView::holdings_version() stays the same and until their verdict's time.
   std::uint64_t holdings_version = 0;
   std::map<std::pair<ShareId, ClassId>, FailedGroup> failed;
+  /// The heads that held capacity then (O5), by queue: with others the groups are tried again.
+  std::map<QueueId, std::vector<std::pair<ShareId, JobId>>> holding;
 };
 
 /// O4 for one ask: kNone, or the MISCONFIGURATION with the bound that it exceeds.

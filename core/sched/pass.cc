@@ -42,6 +42,8 @@ Plan Pass::run() {
 
 void Pass::run_queue(const Queue& queue, const Environment& env) {
   env_ = env.id;
+  queue_ = queue.id;
+  min_runtime_counts_ = false;
   shares_.clear();
   for (const Share& share : view_.policy().shares) {
     if (share.queue == queue.id) open_share(share);
@@ -64,6 +66,7 @@ void Pass::run_queue(const Queue& queue, const Environment& env) {
   bool acted = true;
   for (bool first = true; acted; first = false) {
     clear_failures();
+    find_holds();
     if (first && settled) recall_failures();
     acted = run_owners();
     acted = run_borrowers() || acted;
@@ -75,6 +78,7 @@ void Pass::run_queue(const Queue& queue, const Environment& env) {
 void Pass::open_share(const Share& share) {
   ShareCursor cursor;
   cursor.share = &share;
+  min_runtime_counts_ = min_runtime_counts_ || share.def.min_runtime > Duration(0);
   const WaitingShare& waiting = view_.waiting(share.id);
   for (const auto& [cls, group] : waiting.groups) {
     GroupCursor entry;
@@ -103,20 +107,33 @@ void Pass::clear_failures() {
   }
 }
 
+std::vector<std::pair<ShareId, JobId>> Pass::holding_heads() const {
+  std::vector<std::pair<ShareId, JobId>> heads;
+  for (const ShareCursor& cursor : shares_) {
+    if (cursor.hold.head) heads.emplace_back(cursor.share->id, cursor.hold.head->id);
+  }
+  return heads;
+}
+
 // A group whose first job failed in the last pass fails again while nothing that is held, no node
-// and no policy has changed: whether a job fits depends on nothing else.
+// and no policy has changed, the same heads hold capacity, and until the time that its verdict
+// names: whether a job fits depends on nothing else.
 void Pass::recall_failures() {
   if (cache_.holdings_version != view_.holdings_version()) {
     cache_.failed.clear();
+    cache_.holding.clear();
     cache_.holdings_version = view_.holdings_version();
   }
+  const auto held = cache_.holding.find(queue_);
+  if (held == cache_.holding.end() || held->second != holding_heads()) return;
   for (ShareCursor& share : shares_) {
     for (GroupCursor& group : share.groups) {
       if (group.group == nullptr || group.never) continue;
       const auto found = cache_.failed.find({share.share->id, group.cls});
       if (found == cache_.failed.end() || found->second.head != group.head()) continue;
+      if (now_ >= found->second.verdict.until) continue;
       group.failed[0] = group.failed[1] = true;
-      group.recalled = &found->second.reason;
+      group.recalled = &found->second.verdict;
     }
   }
 }
@@ -124,12 +141,11 @@ void Pass::recall_failures() {
 // Only what a pass without decisions found out holds for the next one.
 void Pass::remember_failures() {
   if (!plan_.decisions.empty()) return;
+  cache_.holding[queue_] = holding_heads();
   for (const ShareCursor& share : shares_) {
     for (const GroupCursor& group : share.groups) {
       if (group.group == nullptr || group.never || group.recalled != nullptr) continue;
-      const sched::FailedGroup failed{
-          group.head(), why_waiting(view_, leading_ask(view_, view_.job(group.head().id)))};
-      cache_.failed[{share.share->id, group.cls}] = failed;
+      cache_.failed[{share.share->id, group.cls}] = {group.head(), group.verdict};
     }
   }
 }
@@ -199,6 +215,7 @@ bool Pass::act_in_share(ShareCursor& cursor, Phase phase) {
       case Outcome::kActed:
         acted_.insert(job);
         for (GroupCursor& each : cursor.groups) advance(each);
+        renew_hold(cursor);
         return true;
       case Outcome::kPaused:
         cursor.paused = true;
@@ -279,11 +296,13 @@ void Pass::explain_all() {
     std::sort(groups.begin(), groups.end(),
               [](const GroupCursor* a, const GroupCursor* b) { return a->head() < b->head(); });
     std::map<ReasonCode, JobId> seen;
-    for (const GroupCursor* group : groups) {
+    for (GroupCursor* group : groups) {
       const Job& job = view_.job(group->head().id);
       Reason reason = why_never_cached(view_, job, cache_);
       if (reason.code == ReasonCode::kNone) {
-        reason = group->recalled != nullptr ? *group->recalled : why_waits(job);
+        group->verdict = group->recalled != nullptr ? *group->recalled : why_waits(job);
+        reason = group->verdict.reason;
+        plan_.next_wakeup = std::min(plan_.next_wakeup, group->verdict.until);
       }
       if (is_quota_or_placement(reason.code)) {
         const auto [it, first] = seen.try_emplace(reason.code, job.id);
@@ -299,14 +318,39 @@ void Pass::explain_all() {
 }
 
 // What a job kept of its booking does not stand in its own way.
-Reason Pass::why_waits(const Job& job) {
+WaitVerdict Pass::why_waits(const Job& job) {
   const Holding* kept = ledger_.find(booking_key(job.id));
-  if (kept == nullptr) return why_waiting(view_, leading_ask(view_, job));
+  if (kept == nullptr) return verdict_on(job);
   const std::size_t mark = ledger_.mark();
   ledger_.remove(kept->key);
-  const Reason reason = why_waiting(view_, leading_ask(view_, job));
+  WaitVerdict verdict = verdict_on(job);
   ledger_.rollback(mark);
-  return reason;
+  return verdict;
+}
+
+// The reason speaks of one unit (Q9); time may help on any.
+WaitVerdict Pass::verdict_on(const Job& job) {
+  const Ask leading = leading_ask(view_, job);
+  WaitVerdict verdict{why_waiting(view_, leading), kNever};
+  if (const JobId head = held_for(job); head.valid()) {
+    verdict.reason.code = ReasonCode::kHeldForHead;
+    verdict.reason.other = head;
+    verdict.until = first_old_enough(leading_ask(view_, view_.job(head)));
+    return verdict;
+  }
+  const bool evicts = min_runtime_counts_ && !behind_head(job);
+  const std::size_t units = evicts ? leading.cls->units.size() : 0;
+  for (std::size_t n = 0; n < units; ++n) {
+    const Ask ask = make_ask(view_, job, n);
+    const auto set = protected_victims(ask);
+    if (!set) continue;
+    verdict.until = std::min(verdict.until, set->first_old_enough);
+    if (ask.unit->id != leading.unit->id) continue;
+    verdict.reason.code = ReasonCode::kProtectedByMinRuntime;
+    verdict.reason.victims = static_cast<std::int32_t>(set->victims.size());
+    verdict.reason.when = set->first_old_enough;
+  }
+  return verdict;
 }
 
 }  // namespace sched

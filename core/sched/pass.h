@@ -6,12 +6,14 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/model/plan.h"
 #include "core/model/view.h"
 #include "core/sched/ask.h"
 #include "core/sched/explain.h"
+#include "core/sched/holds.h"
 #include "core/sched/quota.h"
 #include "core/sched/victims.h"
 
@@ -24,10 +26,21 @@ struct GroupCursor {
   std::set<WaitKey>::const_iterator next;
   WaitKey single;
   bool used_up = false;
-  bool never = false;                ///< O4
-  bool failed[2] = {false, false};   ///< By phase; the rest of the group would fail too (O7).
-  const Reason* recalled = nullptr;  ///< It failed in the last pass and nothing has changed since.
+  bool never = false;               ///< O4
+  bool failed[2] = {false, false};  ///< By phase; the rest of the group would fail too (O7).
+  /// It failed in the last pass and nothing has changed since.
+  const WaitVerdict* recalled = nullptr;
+  WaitVerdict verdict;  ///< Of this pass, once it is explained.
   [[nodiscard]] const WaitKey& head() const { return group != nullptr ? *next : single; }
+};
+
+/// O5, O6: the head of a share that holds capacity.
+struct HeadHold {
+  std::optional<WaitKey> head;
+  bool known = false;           ///< `for_all` has been looked for.
+  std::optional<Hold> for_all;  ///< O6: it binds jobs of all shares.
+  std::optional<Hold> own;      ///< O5: made on demand, at change number `made_at`.
+  std::uint64_t made_at = 0;
 };
 
 struct ShareCursor {
@@ -35,6 +48,7 @@ struct ShareCursor {
   std::deque<GroupCursor> groups;  ///< Grows while others of it are looked at (P7).
   bool done[2] = {false, false};
   bool paused = false;  ///< O2: an earlier job could start now by borrowing.
+  HeadHold hold;
   // O2's rank in phase A, taken anew after every act.
   Amount held;
   Amount cap;
@@ -56,6 +70,7 @@ class Pass {
   void start_on_booking(const Booking& booking);
   [[nodiscard]] bool may_start_on_booking(const Ask& ask) const;
   [[nodiscard]] bool try_takeover(const Ask& ask);
+  [[nodiscard]] bool may_take_over(const Ask& ask, const Holding& booking) const;
 
   // pass.cc
   void run_queue(const Queue& queue, const Environment& env);
@@ -72,18 +87,41 @@ class Pass {
   [[nodiscard]] const WaitKey* head_of(const ShareCursor& cursor) const;
   void clear_failures();
   void explain_all();
-  [[nodiscard]] Reason why_waits(const Job& job);
+  [[nodiscard]] WaitVerdict why_waits(const Job& job);
+  [[nodiscard]] WaitVerdict verdict_on(const Job& job);
+  [[nodiscard]] std::vector<std::pair<ShareId, JobId>> holding_heads() const;
+
+  // head.cc
+  void find_holds();
+  void renew_hold(ShareCursor& cursor);
+  void learn_holds();
+  void hold_for_all(ShareCursor& cursor);
+  [[nodiscard]] bool owns_without_passers(const Ask& ask, Time since, Time until);
+  [[nodiscard]] std::optional<WaitKey> holding_head(const ShareCursor& cursor);
+  [[nodiscard]] Time holds_since(const Job& head) const;
+  [[nodiscard]] std::vector<const Hold*> holds_obeyed(const Job& job);
+  [[nodiscard]] const Hold& own_hold(ShareCursor& cursor);
+  [[nodiscard]] bool behind_head(const Job& job) const;
+  [[nodiscard]] bool ends_in_time(const Ask& ask, const Hold& hold);
+  [[nodiscard]] std::optional<std::vector<InstanceUse>> place_start(const Ask& ask,
+                                                                    bool owners_only);
+  [[nodiscard]] JobId held_for(const Job& job);
 
   // attempt.cc
   Outcome try_job(JobId job, Phase phase);
   Outcome try_asks(const std::vector<Ask>& asks, Phase phase);
   bool try_start(const Ask& ask, bool owners_only);
-  [[nodiscard]] bool could_start(const Ask& ask) const;
+  [[nodiscard]] bool could_start(const Ask& ask);
   bool try_book_stopping(const Ask& ask);
   [[nodiscard]] std::vector<AttemptId> quota_waits(const Ask& ask) const;
-  [[nodiscard]] bool could_make_room(const Ask& ask) const;
+  [[nodiscard]] bool could_make_room(const Ask& ask);
+  [[nodiscard]] bool could_evict(const Ask& ask) const;
+  [[nodiscard]] Time first_old_enough(const Ask& ask) const;
   [[nodiscard]] bool has_lower_own(const Ask& ask) const;
   [[nodiscard]] bool someone_is_over(const Ask& ask) const;
+  [[nodiscard]] std::optional<Means> find_means(const Ask& ask, Phase phase, MinRuntime protection,
+                                                VictimSet& set) const;
+  [[nodiscard]] std::optional<VictimSet> protected_victims(const Ask& ask) const;
   bool try_preempt(const Ask& ask, Phase phase);
   bool carry_out(const Ask& ask, const VictimSet& set, const char* rule);
   [[nodiscard]] std::set<AttemptId> preferred(const Ask& ask,
@@ -104,7 +142,11 @@ class Pass {
   PlanCache& cache_;
   Plan plan_;
   std::vector<bool> taken_back_;  ///< By decision index: O8.
+  bool holds_known_ = false;      ///< Every head's `known`.
+  std::uint64_t changes_ = 0;     ///< Grows with every change of the ledger that stays.
   EnvId env_;
+  QueueId queue_;
+  bool min_runtime_counts_ = false;  ///< Some share of the queue has one (P11).
   std::vector<ShareCursor> shares_;
   std::map<HoldingKey, std::size_t> fresh_;   ///< Starts of this pass: holding -> decision index.
   std::map<HoldingKey, Holding> on_booking_;  ///< Of these, on which booking.

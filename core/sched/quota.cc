@@ -7,8 +7,16 @@ bool is_owner(const Ledger& ledger, const Ask& ask, View view) {
   return ledger.held(ask.share, unit, view) + ask.demand <= ledger.cap(ask.share, unit);
 }
 
+bool within_not_preemptible_limit(const Ledger& ledger, const Ask& ask, View view) {
+  if (ask.cls->preemptible) return true;
+  const UnitId unit = ask.unit->id;
+  const Amount others = ledger.held_not_preemptible(ask.share, unit, view);
+  return others + ask.demand <= ledger.cap(ask.share, unit);
+}
+
 Right right_in(const Ledger& ledger, const Ask& ask, View view) {
   const UnitId unit = ask.unit->id;
+  if (!within_not_preemptible_limit(ledger, ask, view)) return Right::kNone;
   if (is_owner(ledger, ask, view)) {
     const Amount available =
         ledger.free(ask.env, unit, view) - ledger.reserved(ask.env, unit, ask.share, view);

@@ -27,8 +27,13 @@ bool chosen_before(const Candidate& a, const Candidate& b) {
 
 class Search {
  public:
-  Search(const StateView& view, Ledger& ledger, const Ask& ask, Time now)
-      : view_(view), ledger_(ledger), ask_(ask), now_(now), fit_(view, ledger, ask, false) {
+  Search(const StateView& view, Ledger& ledger, const Ask& ask, Time now, MinRuntime protection)
+      : view_(view),
+        ledger_(ledger),
+        ask_(ask),
+        now_(now),
+        protection_(protection),
+        fit_(view, ledger, ask, false) {
     const Share* own = view.policy().share(ask.share);
     queue_ = own->queue;
     in_share_ = own->def.in_share_preemption;
@@ -43,9 +48,12 @@ class Search {
   };
 
   [[nodiscard]] bool eligible(const Holding& holding) const;
+  [[nodiscard]] bool old_enough(const Holding& holding) const;
   [[nodiscard]] Candidate candidate(const Holding& holding) const;
   [[nodiscard]] std::vector<Candidate> own_candidates() const;
   [[nodiscard]] std::vector<Candidate> borrowing(ShareId share) const;
+  [[nodiscard]] std::vector<Candidate> all_candidates(bool own, bool cross) const;
+  [[nodiscard]] Time first_old_enough(Means means) const;
   [[nodiscard]] std::vector<ShareId> shares_by_over_use() const;
   [[nodiscard]] bool stands_usefully(const Holding& holding) const;
   void find_useful_nodes(bool own, bool cross);
@@ -64,6 +72,7 @@ class Search {
   Ledger& ledger_;
   const Ask& ask_;
   Time now_;
+  MinRuntime protection_;
   NodeFit fit_;
   QueueId queue_;
   bool in_share_ = false;
@@ -74,7 +83,13 @@ class Search {
 
 bool Search::eligible(const Holding& holding) const {
   if (holding.unit != ask_.unit->id || holding.stopping || !holding.preemptible) return false;
-  return stands_usefully(holding);
+  if (holding.kept_for_head) return false;
+  return stands_usefully(holding) && old_enough(holding);
+}
+
+// P11: age = min_runtime is old enough.
+bool Search::old_enough(const Holding& holding) const {
+  return protection_ == MinRuntime::kIgnored || ledger_.old_enough_at(holding) <= now_;
 }
 
 bool Search::stands_usefully(const Holding& holding) const {
@@ -146,6 +161,26 @@ std::vector<ShareId> Search::shares_by_over_use() const {
   return ids;
 }
 
+std::vector<Candidate> Search::all_candidates(bool own, bool cross) const {
+  std::vector<Candidate> all;
+  if (own) all = own_candidates();
+  if (!cross) return all;
+  for (const ShareId share : shares_by_over_use()) {
+    for (const Candidate& c : borrowing(share)) all.push_back(c);
+  }
+  return all;
+}
+
+// When a search that respects min_runtime may find more than now; before, it finds the same.
+Time Search::first_old_enough(Means means) const {
+  Time first = kNever;
+  for (const Candidate& c : all_candidates(means != Means::kReclaim, means != Means::kInShare)) {
+    const Time since = ledger_.old_enough_at(*c.holding);
+    if (since > now_) first = std::min(first, since);
+  }
+  return first;
+}
+
 // P5: a victim helps only on a node that would hold more instances with all candidates gone, also
 // where the nodes suffice already and only quota is short.
 void Search::find_useful_nodes(bool own, bool cross) {
@@ -154,14 +189,7 @@ void Search::find_useful_nodes(bool own, bool cross) {
   for (std::size_t i = 0; i < view_.nodes().size(); ++i) before.push_back(fit_.at(i));
   const std::size_t mark = ledger_.mark();
   std::vector<std::vector<InstanceUse>> touched;
-  std::vector<Candidate> all;
-  if (own) all = own_candidates();
-  if (cross) {
-    for (const ShareId share : shares_by_over_use()) {
-      for (const Candidate& c : borrowing(share)) all.push_back(c);
-    }
-  }
-  for (const Candidate& c : all) {
+  for (const Candidate& c : all_candidates(own, cross)) {
     touched.push_back(c.holding->uses);
     const HoldingKey key = c.holding->key;
     if (key.booking) {
@@ -298,6 +326,8 @@ void Search::try_single(Means means) {
 std::optional<VictimSet> Search::run(Means means) {
   if (means == Means::kReclaim && !is_owner(ledger_, ask_, View::kAfter)) return std::nullopt;
   if (means != Means::kReclaim && !in_share_) return std::nullopt;
+  // Victims are preemptible: no set of them helps against P11's limit.
+  if (!within_not_preemptible_limit(ledger_, ask_, View::kAfter)) return std::nullopt;
   const std::size_t mark = ledger_.mark();
   std::optional<VictimSet> result;
   if (choose(means)) {
@@ -309,14 +339,17 @@ std::optional<VictimSet> Search::run(Means means) {
     if (!set.victims.empty()) result = std::move(set);
   }
   ledger_.rollback(mark);
+  if (result && protection_ == MinRuntime::kIgnored) {
+    result->first_old_enough = first_old_enough(means);
+  }
   return result;
 }
 
 }  // namespace
 
 std::optional<VictimSet> find_victims(const StateView& view, Ledger& ledger, const Ask& ask,
-                                      Means means, Time now) {
-  return Search(view, ledger, ask, now).run(means);
+                                      Means means, Time now, MinRuntime protection) {
+  return Search(view, ledger, ask, now, protection).run(means);
 }
 
 }  // namespace gpuq::sched

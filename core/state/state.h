@@ -57,6 +57,7 @@ class State final : public StateView {
   [[nodiscard]] const WaitingShare& waiting(ShareId share) const override;
   [[nodiscard]] const std::map<JobId, Booking>& bookings() const override { return bookings_; }
   [[nodiscard]] Ledger& scratch() const override { return ledger_; }
+  [[nodiscard]] Duration default_grace() const override { return default_grace_; }
   [[nodiscard]] std::uint64_t version() const override { return version_; }
   [[nodiscard]] std::uint64_t topology_version() const override { return topology_version_; }
   [[nodiscard]] std::uint64_t holdings_version() const override { return holdings_version_; }
@@ -96,6 +97,8 @@ class State final : public StateView {
   [[nodiscard]] const StoreIdentity& identity() const { return identity_; }
   [[nodiscard]] Time last_time() const { return last_time_; }
   void set_last_time(Time time) { last_time_ = time; }
+  /// Configuration, not state: whoever loads a state sets it.
+  void set_default_grace(Duration grace) { default_grace_ = grace; }
 
   /// Records touched since the last call, as final values for the store.
   RowChanges take_changes();
@@ -129,6 +132,7 @@ class State final : public StateView {
 
   StoreIdentity identity_;
   Time last_time_{};
+  Duration default_grace_ = kDefaultGrace;
   Counters counters_;
   PolicyTables policy_;
   std::vector<Node> nodes_;  ///< By id; dropped nodes leave a gap in ids.

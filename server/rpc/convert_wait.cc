@@ -31,6 +31,8 @@ void fill_numbers(const Reason& reason, v1::WaitReason& out) {
     numbers["instances_fitting"] = reason.instances_fitting;
   }
   if (reason.victims > 0) numbers["victims"] = reason.victims;
+  if (reason.jobs_in_all > 0) numbers["jobs"] = reason.jobs_in_all;
+  if (reason.when != kNoTime) numbers["old_enough_at_ms"] = to_ms(reason.when);
 }
 
 std::string node_name(const State& state, NodeId id) {
@@ -166,12 +168,19 @@ void fill_would_start(const State& state, const Job& job, const Reason& reason,
     case ReasonCode::kWaitingForPreemptedCapacity:
       out.add_would_start("the jobs that give way to it have stopped; it starts then");
       break;
+    case ReasonCode::kHeldForHead:
+      out.add_would_start(fmt::format("job {} starts or ends", reason.other.value));
+      out.add_would_start("its timeout is short enough to be out before that job can start");
+      break;
     case ReasonCode::kBehindInShare:
       out.add_would_start(fmt::format("job {} starts or ends", reason.other.value));
       out.add_would_start("its priority is raised");
       break;
     case ReasonCode::kNotPreemptibleLimit:
       out.add_would_start("not preemptible jobs of its share end");
+      break;
+    case ReasonCode::kProtectedByMinRuntime:
+      out.add_would_start("the jobs that min_runtime protects are old enough, or end");
       break;
     case ReasonCode::kEnvironmentDisabled:
       out.add_would_start("an operator enables the service environment");
@@ -197,6 +206,7 @@ void fill_reason(const State& state, const Job& job, v1::WaitReason& out) {
   out.set_message(reason_text(reason, state.policy()));
   fill_numbers(reason, out);
   if (reason.other.valid()) out.add_job_ids(reason.other.value);
+  for (const JobId named : reason.jobs) out.add_job_ids(named.value);
 }
 
 void fill_booking(const State& state, const Booking& booking, v1::Booking& out) {

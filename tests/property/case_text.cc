@@ -51,6 +51,8 @@ std::string text(const sim::ShareStep& step) {
   if (step.capacity) line += fmt::format(", capacity: {}", to_string(*step.capacity));
   if (step.strategy) line += fmt::format(", strategy: {}", to_string(*step.strategy));
   if (step.borrow_limit) line += fmt::format(", borrow_limit: {}", *step.borrow_limit);
+  if (step.min_runtime) line += fmt::format(", min_runtime: {}", ms(*step.min_runtime));
+  if (step.head_wait_limit) line += fmt::format(", head_wait_limit: {}", ms(*step.head_wait_limit));
   if (step.in_share_preemption) {
     line += fmt::format(", in_share_preemption: {}", *step.in_share_preemption);
   }

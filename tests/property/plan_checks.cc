@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/engine/transaction.h"
+#include "core/sched/explain.h"
 #include "core/sched/planner.h"
 #include "tests/property/recount.h"
 
@@ -76,6 +77,9 @@ std::string check_start_decision(const State& state, const Decision& d) {
     if (held > count.ceiling(want.share, want.unit)) {
       return fault_of(d, "above its share's ceiling (invariant 3)");
     }
+    if (!count.within_not_preemptible_limit(want, after)) {
+      return fault_of(d, "not preemptible jobs above the cap (P11)");
+    }
     const Amount free = count.free(want.unit, env, after);
     if (want.demand > free - count.reserved(want.unit, env, want.share, after)) {
       return fault_of(d, "takes what a RESERVE share keeps idle (invariant 4)");
@@ -114,7 +118,8 @@ bool is_borrowing(const Recount& count, const Chosen& chosen, ShareId share, Uni
 }
 
 /// The nodes that would hold more instances with every candidate of the means gone (P5).
-std::set<NodeId> useful_nodes(const State& state, const Want& want, std::string_view rule) {
+std::set<NodeId> useful_nodes(const State& state, const Want& want, std::string_view rule,
+                              Time time) {
   const Recount now(state, {{}, {want.job}});
   const std::int32_t priority = state.job(want.job).priority;
   const bool in_share = state.policy().share(want.share)->def.in_share_preemption;
@@ -122,6 +127,7 @@ std::set<NodeId> useful_nodes(const State& state, const Want& want, std::string_
   without.bookings.insert(want.job);
   const auto add = [&](const Held& held) {
     if (held.stopping || !held.preemptible || !now.on_usable_node(held)) return;
+    if (held.old_enough_at > time) return;
     if (held.attempt.valid()) without.stopped.insert(held.attempt);
     if (!held.attempt.valid()) without.bookings.insert(held.job);
   };
@@ -145,7 +151,8 @@ std::set<NodeId> useful_nodes(const State& state, const Want& want, std::string_
 
 // P1, P2, P4, P5: who may be a victim of `want`, with `before` gone already.
 std::string check_victim(const State& state, const Want& want, const Chosen& chosen,
-                         const std::vector<Chosen>& before, const std::set<NodeId>& useful) {
+                         const std::vector<Chosen>& before, const std::set<NodeId>& useful,
+                         Time time) {
   Without without;
   without.bookings.insert(want.job);
   for (const Chosen& c : before) {
@@ -159,6 +166,7 @@ std::string check_victim(const State& state, const Want& want, const Chosen& cho
   }
   if (victim == nullptr || victim->stopping) return "its victim is gone or being stopped";
   if (!victim->preemptible) return "its victim is not preemptible (P11)";
+  if (victim->old_enough_at > time) return "its victim is protected by min_runtime (P11)";
   if (victim->unit != want.unit) return "its victim holds another unit";
   if (std::none_of(victim->uses.begin(), victim->uses.end(),
                    [&](const InstanceUse& use) { return useful.contains(use.node); })) {
@@ -184,7 +192,8 @@ std::string check_victim(const State& state, const Want& want, const Chosen& cho
 // P6: no proper subset suffices, and no single other victim of such priority does instead of
 // several.
 std::string check_minimal(const State& state, const Decision& d, const Want& want,
-                          const std::vector<Chosen>& victims, const std::set<NodeId>& useful) {
+                          const std::vector<Chosen>& victims, const std::set<NodeId>& useful,
+                          Time time) {
   if (victims.empty() || victims.size() > 8) return {};
   const std::size_t all = (std::size_t{1} << victims.size()) - 1;
   for (std::size_t mask = 0; mask < all; ++mask) {
@@ -206,7 +215,7 @@ std::string check_minimal(const State& state, const Decision& d, const Want& wan
     const bool own = held.share == want.share;
     if (held.priority > highest || (own && rule == "P3(i)") || (!own && rule == "P3(ii)")) continue;
     const Chosen single{held.attempt, held.job};
-    if (!check_victim(state, want, single, {}, useful).empty()) continue;
+    if (!check_victim(state, want, single, {}, useful, time).empty()) continue;
     if (fits_without(state, want, {single})) {
       return fault_of(d, fmt::format("job {} alone would do instead of {} victims (P6)",
                                      held.job.value, victims.size()));
@@ -215,9 +224,35 @@ std::string check_minimal(const State& state, const Decision& d, const Want& wan
   return {};
 }
 
+/// O5: the first job of `share` in order that waits, has no booking and could ever start, when it
+/// has waited long enough and fits the cap.
+const Job* holding_head(const State& state, ShareId share, Time now) {
+  PlanCache cache;
+  const Job* head = nullptr;
+  for (const auto& [id, job] : state.jobs()) {
+    if (job.state != JobState::kRunnable || job.share != share) continue;
+    if (state.find_booking(id) != nullptr) continue;
+    if (sched::why_never_cached(state, job, cache).code != ReasonCode::kNone) continue;
+    if (head == nullptr || wait_key(job) < wait_key(*head)) head = &job;
+  }
+  if (head == nullptr) return nullptr;
+  const auto limit = state.policy().share(share)->def.head_wait_limit;
+  if (now - head->runnable_since < limit.value_or(std::chrono::minutes(15))) return nullptr;
+  const Want want = want_of(state, *head, sched::leading_ask(state, *head).unit->id);
+  return want.demand <= Recount(state).cap(share, want.unit) ? head : nullptr;
+}
+
+/// O6: the head of another share may keep nodes, which nobody makes room on.
+bool others_may_keep_nodes(const State& state, ShareId share, Time now) {
+  const auto& shares = state.policy().shares;
+  return std::any_of(shares.begin(), shares.end(), [&](const Share& other) {
+    return other.id != share && holding_head(state, other.id, now) != nullptr;
+  });
+}
+
 // `state` is as it was before the bookings of `voided` ended for it.
 std::string check_book_decision(const State& state, const Decision& d,
-                                const std::vector<JobId>& voided) {
+                                const std::vector<JobId>& voided, Time time) {
   const Want want = want_of(state, state.job(d.job), d.unit);
   std::vector<Chosen> victims;
   for (const JobId job : voided) victims.push_back({AttemptId(), job});
@@ -227,18 +262,25 @@ std::string check_book_decision(const State& state, const Decision& d,
   for (const JobId job : voided) without.bookings.insert(job);
   for (const Eviction& eviction : d.evictions) without.stopped.insert(eviction.attempt);
   const Recount count(state, without);
+  if (!count.within_not_preemptible_limit(want, true)) {
+    return fault_of(d, "books not preemptible jobs above the cap (P11)");
+  }
   if (std::string_view(d.rule) != "P7") {
     if (!fits_without(state, want, victims)) return fault_of(d, "books what it has no right to");
     const bool borrows = count.claim(want, true) == Claim::kBorrower;
     if (borrows != d.borrows) return fault_of(d, "says wrongly whether it borrows");
   }
   if (std::string fault = check_uses(state, count, d, want, true); !fault.empty()) return fault;
-  const std::set<NodeId> useful = useful_nodes(state, want, d.rule);
+  const bool nodes_kept = others_may_keep_nodes(state, want.share, time);
+  std::set<NodeId> useful = useful_nodes(state, want, d.rule, time);
+  for (const Node& node : state.nodes()) {
+    if (nodes_kept) useful.insert(node.id);
+  }
   // Voided bookings come first in the plan, whatever the order of choice: each alone must be right.
   for (std::size_t i = 0; i < victims.size(); ++i) {
     std::vector<Chosen> before;
     if (voided.empty()) before.assign(victims.begin(), victims.begin() + static_cast<int>(i));
-    const std::string fault = check_victim(state, want, victims[i], before, useful);
+    const std::string fault = check_victim(state, want, victims[i], before, useful, time);
     if (!fault.empty()) return fault_of(d, fault);
   }
   for (const AttemptId awaited : d.awaits) {
@@ -248,7 +290,25 @@ std::string check_book_decision(const State& state, const Decision& d,
       return fault_of(d, "waits for an attempt that nobody stops");
     }
   }
-  return check_minimal(state, d, want, victims, useful);
+  return nodes_kept ? std::string() : check_minimal(state, d, want, victims, useful, time);
+}
+
+// O5: behind a holding head nobody evicts, and nothing without a timeout takes of its units.
+std::string check_behind_head(const State& state, const Decision& d, Time now) {
+  const Job& job = state.job(d.job);
+  const Job* head = holding_head(state, job.share, now);
+  if (head == nullptr || wait_key(job) <= wait_key(*head)) return {};
+  if (!d.evictions.empty()) {
+    return fault_of(d, fmt::format("evicts behind job {}, which holds (O5)", head->id.value));
+  }
+  const bool on_booking = std::string_view(d.rule) == "P7";
+  if (on_booking || state.job_class(job.cls).timeout) return {};
+  const Want want = want_of(state, *head, sched::leading_ask(state, *head).unit->id);
+  if (want.unit != d.unit) return {};
+  const Recount count(state);
+  const Amount with = count.held(job.share, d.unit, true) + want.demand + d.demand;
+  if (with <= count.ceiling(job.share, d.unit)) return {};
+  return fault_of(d, fmt::format("takes what job {} holds (O5)", head->id.value));
 }
 
 std::string check_decisions(const State& state, const Plan& plan, Time now,
@@ -256,7 +316,9 @@ std::string check_decisions(const State& state, const Plan& plan, Time now,
   State work = state.clone();
   State base = work.clone();
   std::vector<JobId> voided;
+  bool heads_known = true;  // A job whose booking is void becomes a head in the next pass.
   for (const Decision& d : plan.decisions) {
+    heads_known = heads_known && d.kind != DecisionKind::kVoidBooking;
     if (voided.empty()) base = work.clone();
     std::string fault;
     const std::string_view rule = d.rule;
@@ -265,9 +327,10 @@ std::string check_decisions(const State& state, const Plan& plan, Time now,
     } else if (d.kind == DecisionKind::kStart) {
       fault = check_start_decision(work, d);
     } else if (d.kind == DecisionKind::kBook) {
-      fault = check_book_decision(base, d, voided);
+      fault = check_book_decision(base, d, voided, now);
     }
     if (d.kind == DecisionKind::kStart || d.kind == DecisionKind::kBook) voided.clear();
+    if (fault.empty() && heads_known) fault = check_behind_head(work, d, now);
     if (!fault.empty()) return fault;
     Transaction tx(work, config, now);
     carry_out(tx, d);
@@ -296,6 +359,7 @@ std::string check_plan(const State& state, Time now, const EngineConfig& config)
   }
   auto loaded = State::from_stored(state.to_stored());
   if (!loaded) return "what is stored does not load: " + loaded.error().message;
+  loaded->set_default_grace(config.default_grace);
   PlanCache third;
   const std::string other = to_text(make_plan(*loaded, now, third));
   if (other != text) {
@@ -308,7 +372,17 @@ std::string check_plan(const State& state, Time now, const EngineConfig& config)
   return {};
 }
 
-std::string check_rest(const State& state, bool plain) {
+std::string check_rest(const State& state, Time now, bool plain) {
+  PlanCache cache;
+  const Plan plan = make_plan(state, now, cache);
+  if (!plan.empty()) return "an idle engine has something to decide (invariant 9)";
+  const Time later =
+      plan.next_wakeup == kNever ? now + std::chrono::hours(48) : plan.next_wakeup - Duration(1);
+  PlanCache fresh;
+  if (later > now && !make_plan(state, later, fresh).empty()) {
+    return fmt::format("time alone lets something happen before {} ms, when a pass is due",
+                       to_ms(later));
+  }
   const Recount count(state);
   for (const auto& [id, job] : state.jobs()) {
     if (job.state != JobState::kRunnable) continue;
@@ -317,6 +391,7 @@ std::string check_rest(const State& state, bool plain) {
       return fmt::format("job {} waits without a reason (invariant 5)", id.value);
     }
     if (!plain || state.find_booking(id) != nullptr || is_misconfiguration(reason.code)) continue;
+    if (reason.code == ReasonCode::kHeldForHead) continue;
     const Want want = want_of(state, job, std::size_t{0});
     if (count.held(want.share, want.unit, true) + want.demand > count.cap(want.share, want.unit)) {
       continue;
@@ -325,6 +400,7 @@ std::string check_rest(const State& state, bool plain) {
       if (share.id == job.share) continue;
       for (const Held* held : count.borrowing(share.id, want.unit)) {
         if (!held->preemptible || !count.on_usable_node(*held)) continue;
+        if (held->old_enough_at > now) continue;
         if (!fits_without(state, want, {{held->attempt, held->job}})) continue;
         return fmt::format("job {} waits while job {} borrows and could be stopped (invariant 5)",
                            id.value, held->job.value);

@@ -15,10 +15,10 @@ namespace gpuq::property {
 /// (invariants 1 to 4, P1, P2, P6), nothing left to decide afterwards (P8, O3).
 std::string check_plan(const State& state, Time now, const EngineConfig& config);
 
-/// A state with nothing left to do: every waiting job has a reason (invariant 5). With `plain`
-/// (jobs of one GPU, nothing else binds) no owner's job waits beside a borrower that could be
-/// stopped.
-std::string check_rest(const State& state, bool plain);
+/// A state with nothing left to do at `now` (invariant 9), nor before the next wakeup: every
+/// waiting job has a reason (invariant 5). With `plain` (jobs of one GPU, nothing else binds) no
+/// owner's job waits beside a borrower that could be stopped.
+std::string check_rest(const State& state, Time now, bool plain);
 
 /// What must hold over time: terminal states never change, a preemption record ends once (6, 7).
 class History {

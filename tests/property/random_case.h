@@ -55,6 +55,7 @@ class CaseMaker {
   using Seconds = std::chrono::seconds;
 
   void make_nodes() {
+    timeouts_ = dice_.one_in(2);
     two_models_ = !shape_.plain && dice_.one_in(3);
     const int count = dice_.between(1, dice_.one_in(3) ? 6 : 3);
     for (int n = 0; n < count; ++n) {
@@ -132,6 +133,8 @@ class CaseMaker {
                                  : SharingStrategy::kLendAndBorrow;
     if (kind >= 2) share.borrow_limit = dice_.pick<int>({-1, -1, 0, 50, 100, 200});
     share.in_share_preemption = dice_.one_in(2);
+    if (dice_.one_in(4)) share.min_runtime = Seconds(dice_.pick<int>({5, 10, 40}));
+    if (dice_.one_in(3)) share.head_wait_limit = Seconds(dice_.pick<int>({0, 0, 10, 60}));
     if (dice_.one_in(4)) share.grace = Seconds(dice_.pick<int>({0, 5, 60}));
     return share;
   }
@@ -175,13 +178,15 @@ class CaseMaker {
     if (dice_.one_in(3)) job.grace = Seconds(dice_.pick<int>({0, 3, 15}));
     if (shape_.plain) {
       job.units = {{"a", Amount::units(1)}};
+      job.preemptible = !dice_.one_in(10);
       return step;
     }
     add_units(job);
     if (dice_.one_in(4)) job.instances = dice_.between(2, 4);
     if (dice_.one_in(4)) job.cpus = dice_.between(1, 6);
     if (dice_.one_in(6)) job.memory_mib = 1024 * dice_.between(1, 32);
-    if (dice_.one_in(8)) job.timeout = Seconds(dice_.pick<int>({10, 50}));
+    if (dice_.one_in(timeouts_ ? 2 : 8)) job.timeout = Seconds(dice_.pick<int>({10, 50}));
+    if (timeouts_ && !job.timeout) job.timeout = Seconds(200);
     job.preemptible = !dice_.one_in(10);
     job.exit_zero_after_stop_succeeds = dice_.one_in(6);
     if (dice_.one_in(8)) job.preemption_retries = dice_.roll(2);
@@ -209,7 +214,13 @@ class CaseMaker {
   sim::ShareStep make_share_step() {
     sim::ShareStep step;
     step.share = dice_.pick(shares_);
-    switch (dice_.roll(4)) {
+    switch (dice_.roll(6)) {
+      case 5:
+        step.head_wait_limit = Seconds(dice_.pick<int>({0, 10, 900}));
+        break;
+      case 4:
+        step.min_runtime = Seconds(dice_.pick<int>({0, 5, 30}));
+        break;
       case 0:
         step.strategy = dice_.pick<SharingStrategy>(
             {SharingStrategy::kReserve, SharingStrategy::kLend, SharingStrategy::kLendAndBorrow});
@@ -243,6 +254,7 @@ class CaseMaker {
   std::vector<std::string> units_;
   std::vector<std::string> shares_;
   bool two_models_ = false;
+  bool timeouts_ = false;  ///< Every job has one (O5).
   int pair_ = 1;
   int gpus_[2] = {0, 0};
   int cpus_ = 0;

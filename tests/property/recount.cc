@@ -44,6 +44,7 @@ Want want_of(const State& state, const Job& job, std::size_t n) {
   want.unit = request.unit;
   want.demand = Amount(request.count.milli * cls.instances);
   want.instances = cls.instances;
+  want.preemptible = cls.preemptible;
   want.model = unit.gpu_model;
   const std::int64_t gpu_milli = request.count.milli * unit.gpus;
   want.whole = gpu_milli / 1000;
@@ -74,6 +75,10 @@ Recount::Recount(const State& state, const Without& without) : state_(state) {
     held.demand = attempt.demand;
     held.priority = job.priority;
     held.started = attempt.scheduled_at;
+    if (attempt.running_at != kNever) {
+      const Share* share = state.policy().share(attempt.share);
+      held.old_enough_at = attempt.running_at + share->def.min_runtime;
+    }
     for (const AttemptInstance& instance : attempt.instances) held.uses.push_back(instance.use);
     add_use(held);
     holders_.push_back(std::move(held));
@@ -119,9 +124,18 @@ void Recount::add_use(const Held& held) {
 }
 
 Amount Recount::held(ShareId share, UnitId unit, bool after) const {
+  return held_by(share, unit, after, false);
+}
+
+Amount Recount::held_not_preemptible(ShareId share, UnitId unit, bool after) const {
+  return held_by(share, unit, after, true);
+}
+
+Amount Recount::held_by(ShareId share, UnitId unit, bool after, bool not_preemptible) const {
   Amount sum;
   for (const Held& held : holders_) {
     if (held.share != share || held.unit != unit) continue;
+    if (not_preemptible && held.preemptible) continue;
     if (after) {
       if (!held.stopping) sum += held.demand;
     } else {
@@ -214,7 +228,13 @@ Amount Recount::lendable(UnitId unit, EnvId env, bool after) const {
   return std::min(free(unit, env, after) - reserved(unit, env, ShareId(), after), lent);
 }
 
+bool Recount::within_not_preemptible_limit(const Want& want, bool after) const {
+  const Amount with = held_not_preemptible(want.share, want.unit, after) + want.demand;
+  return want.preemptible || with <= cap(want.share, want.unit);
+}
+
 Claim Recount::claim(const Want& want, bool after) const {
+  if (!within_not_preemptible_limit(want, after)) return Claim::kNone;
   const Amount with = held(want.share, want.unit, after) + want.demand;
   const EnvId env = env_of(want.share);
   if (with <= cap(want.share, want.unit)) {
@@ -379,6 +399,8 @@ std::string Recount::ledger_faults() const {
         };
         for (const std::string& fault :
              {differs("held", held(share.id, unit.id, after), ledger.held(share.id, unit.id, view)),
+              differs("not preemptible", held_not_preemptible(share.id, unit.id, after),
+                      ledger.held_not_preemptible(share.id, unit.id, view)),
               differs("ceiling", ceiling(share.id, unit.id), ledger.ceiling(share.id, unit.id)),
               differs("free", free(unit.id, env, after), ledger.free(env, unit.id, view)),
               differs("reserved", reserved(unit.id, env, share.id, after),

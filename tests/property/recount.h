@@ -26,6 +26,7 @@ struct Held {
   Amount freed;  ///< Of a booking: the part that needs no waiting.
   std::int32_t priority = 0;
   Time started{};
+  Time old_enough_at{};  ///< P11: a victim from then on.
   std::vector<InstanceUse> uses;
 };
 
@@ -36,6 +37,7 @@ struct Want {
   UnitId unit;
   Amount demand;
   std::int32_t instances = 1;
+  bool preemptible = true;
   std::string model;
   std::int64_t whole = 0;  ///< GPUs per instance.
   std::int64_t part = 0;   ///< Milli of one more.
@@ -57,6 +59,8 @@ class Recount {
 
   [[nodiscard]] const std::vector<Held>& holders() const { return holders_; }
   [[nodiscard]] Amount held(ShareId share, UnitId unit, bool after) const;
+  /// Of that, what not preemptible jobs hold (P11).
+  [[nodiscard]] Amount held_not_preemptible(ShareId share, UnitId unit, bool after) const;
   [[nodiscard]] Amount cap(ShareId share, UnitId unit) const;
   [[nodiscard]] Amount ceiling(ShareId share, UnitId unit) const;
   [[nodiscard]] Amount pool(UnitId unit, EnvId env) const;
@@ -65,6 +69,8 @@ class Recount {
   [[nodiscard]] Amount lendable(UnitId unit, EnvId env, bool after) const;
   [[nodiscard]] EnvId env_of(ShareId share) const;
   [[nodiscard]] Claim claim(const Want& want, bool after) const;
+  /// P11: not preemptible jobs, `want` included, fit the share's cap.
+  [[nodiscard]] bool within_not_preemptible_limit(const Want& want, bool after) const;
   /// Instances that `node` can hold; 0 when it takes nothing new.
   [[nodiscard]] std::int64_t fitting_on(const Want& want, const Node& node, bool after) const;
   /// The same over all nodes.
@@ -84,6 +90,7 @@ class Recount {
     std::int64_t after = 0;
   };
   void add_use(const Held& held);
+  [[nodiscard]] Amount held_by(ShareId share, UnitId unit, bool after, bool not_preemptible) const;
   [[nodiscard]] std::string device_faults() const;
   [[nodiscard]] std::string job_faults() const;
   [[nodiscard]] std::string ledger_faults() const;

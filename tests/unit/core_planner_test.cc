@@ -113,7 +113,7 @@ TEST(SameShape, OneThatFailsSparesTheOthersAndOneThatStartsDoesNot) {
   std::vector<JobId> twos;
   for (int i = 0; i < 3; ++i) twos.push_back(c.wait(s, 2, 5, i));
   const JobId one = c.wait(s, 1, 0, 9);
-  const Plan plan = c.plan();
+  const Plan plan = c.plan(60);  // Before the head holds (O5).
   EXPECT_THAT(started(plan), ElementsAre(twos[0], one));
   // One reason for all that are left of the shape.
   ASSERT_EQ(plan.reasons.size(), 1u);
@@ -124,6 +124,26 @@ TEST(SameShape, OneThatFailsSparesTheOthersAndOneThatStartsDoesNot) {
 // wide could start by borrowing, so narrow, an owner's job behind it, waits for it (O2). Then
 // guest, the oldest borrower, takes everything; now narrow reclaims its unit, and guest has never
 // started.
+TEST(HeadHold, NamesTheHeadAndIsDueWhenItHasWaited) {
+  Case c;
+  (void)c.node(3);
+  const ShareId s = c.reserve("s", 3);
+  (void)c.run(s, {Case::use(NodeId(1), {0, 1})});
+  const JobId wide = c.wait(s, 2, 0, 100);
+  const JobId small = c.wait(s, 1, 0, 200);
+  EXPECT_THAT(started(c.plan(999)), ElementsAre(small));
+  const Plan plan = c.plan(1'000);
+  EXPECT_TRUE(plan.empty());
+  ASSERT_EQ(plan.reasons.size(), 2u);
+  EXPECT_EQ(plan.reasons[0].reason.code, ReasonCode::kShareFull);
+  EXPECT_EQ(plan.reasons[1].reason.code, ReasonCode::kHeldForHead);
+  EXPECT_EQ(plan.reasons[1].reason.other, wide);
+  EXPECT_EQ(plan.next_wakeup, kNever);
+  // Without the small one nothing happens at 300s, and the hold is due at 1000s.
+  c.stored.jobs.pop_back();
+  EXPECT_EQ(c.plan(300).next_wakeup, time_from_ms(1'000'000));
+}
+
 TEST(TakenBack, AStartThatALaterDecisionWouldEvictNeverHappens) {
   Case c;
   (void)c.node(3);

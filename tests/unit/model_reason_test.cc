@@ -33,10 +33,28 @@ Reason sample(ReasonCode code) {
   reason.instances_fitting = 3;
   reason.other = JobId(42);
   reason.victims = 2;
+  reason.jobs = {JobId(42), JobId(43)};
+  reason.jobs_in_all = 5;
+  reason.when = time_from_ms(1'772'368'200'000);
   return reason;
 }
 
 std::string text(const Reason& reason) { return reason_text(reason, tables_with_a100()); }
+
+TEST(ReasonText, NamesProtectedVictimsAndWhatFillsTheCap) {
+  EXPECT_EQ(text(sample(ReasonCode::kProtectedByMinRuntime)),
+            "2 jobs could give way, but are protected by min_runtime: the first is old enough at "
+            "2026-03-01 12:30:00 UTC");
+  Reason reason = sample(ReasonCode::kNotPreemptibleLimit);
+  EXPECT_EQ(text(reason),
+            "not preemptible jobs must fit the share's own limit: they hold 11 of 12 a100 (jobs: "
+            "42, 43 and 3 more), and this one needs 2.5");
+  reason.jobs.clear();
+  reason.jobs_in_all = 0;
+  EXPECT_EQ(text(reason),
+            "not preemptible jobs must fit the share's own limit: they hold 11 of 12 a100 (jobs: "
+            "none), and this one needs 2.5");
+}
 
 TEST(ReasonText, IsOneNonEmptyLineForEveryCode) {
   for (auto code = ReasonCode::kDependency; code <= ReasonCode::kBehindInShare;
