@@ -27,6 +27,8 @@ struct JobRequest {
   std::int32_t instances = 1;
   std::int32_t cpus = 0;
   std::int64_t memory_mib = 0;
+  std::string topology_label;      ///< N2: a node label; at most 128 bytes.
+  bool topology_required = false;  ///< Only with a label.
   std::optional<Duration> timeout;
   std::optional<Duration> grace;
   bool preemptible = true;

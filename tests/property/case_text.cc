@@ -34,6 +34,10 @@ std::string text(const sim::SubmitStep& step) {
                       to_string(job.units.front().second));
   if (job.cpus > 0) line += fmt::format(", cpus: {}", job.cpus);
   if (job.memory_mib > 0) line += fmt::format(", memory: {}MiB", job.memory_mib);
+  if (!job.topology_label.empty()) {
+    line += fmt::format(", topology: {{label: {}, required: {}}}", job.topology_label,
+                        job.topology_required);
+  }
   return line + "}}";
 }
 
@@ -71,6 +75,9 @@ std::string to_yaml(const sim::Scenario& scenario) {
     yaml += fmt::format("    - {{name: {}, cpus: {}, memory: {}MiB", node.name, node.cpus,
                         node.memory_mib);
     if (!node.devices.empty()) {
+    for (const auto& [key, value] : node.labels) {
+      yaml += fmt::format(", labels: {{{}: {}}}", key, value);
+    }
       yaml +=
           fmt::format(", gpus: {}, gpu_model: {}", node.devices.size(), node.devices.front().model);
     }
