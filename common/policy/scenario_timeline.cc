@@ -195,6 +195,7 @@ sim::ShareStep read_share_step(const YamlNode& node, const std::string& path,
   map.duration("head_wait_limit", step.head_wait_limit);
   map.duration("grace", step.grace, std::chrono::hours(24));
   if (map.word("state", flag, kEnabledWords)) step.enabled = flag;
+  map.boolean("drain", step.drain);
   map.finish();
   return step;
 }

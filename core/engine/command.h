@@ -59,6 +59,7 @@ struct ApplyPolicyCommand {
   PolicyDoc doc;
   bool dry_run = false;
   bool prune = false;
+  bool drain = false;  ///< P12: stop what a lowered cap leaves above it.
   bool partial = false;
   /// Names to delete, only with `partial`: kind ("queue", "share", "environment", "policy",
   /// "unit"), name ("queue/share" for shares).

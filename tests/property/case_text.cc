@@ -55,6 +55,7 @@ std::string text(const sim::ShareStep& step) {
   if (step.capacity) line += fmt::format(", capacity: {}", to_string(*step.capacity));
   if (step.strategy) line += fmt::format(", strategy: {}", to_string(*step.strategy));
   if (step.borrow_limit) line += fmt::format(", borrow_limit: {}", *step.borrow_limit);
+  if (step.drain) line += ", drain: true";
   if (step.min_runtime) line += fmt::format(", min_runtime: {}", ms(*step.min_runtime));
   if (step.head_wait_limit) line += fmt::format(", head_wait_limit: {}", ms(*step.head_wait_limit));
   if (step.in_share_preemption) {
@@ -74,10 +75,10 @@ std::string to_yaml(const sim::Scenario& scenario) {
   for (const Node& node : scenario.nodes) {
     yaml += fmt::format("    - {{name: {}, cpus: {}, memory: {}MiB", node.name, node.cpus,
                         node.memory_mib);
-    if (!node.devices.empty()) {
     for (const auto& [key, value] : node.labels) {
       yaml += fmt::format(", labels: {{{}: {}}}", key, value);
     }
+    if (!node.devices.empty()) {
       yaml +=
           fmt::format(", gpus: {}, gpu_model: {}", node.devices.size(), node.devices.front().model);
     }

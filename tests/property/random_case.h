@@ -217,6 +217,7 @@ class CaseMaker {
   sim::ShareStep make_share_step() {
     sim::ShareStep step;
     step.share = dice_.pick(shares_);
+    step.drain = dice_.one_in(3);
     switch (dice_.roll(6)) {
       case 5:
         step.head_wait_limit = Seconds(dice_.pick<int>({0, 10, 900}));
