@@ -94,6 +94,7 @@ int apply(Context& context, const ApplyOptions& options) {
   *request.mutable_document() = to_message(policy->doc);
   request.set_dry_run(options.dry_run);
   request.set_prune(options.prune);
+  request.set_drain(options.drain);
   auto response = (*client)->apply(request);
   if (!response) return context.fail(response.error());
   if (context.json()) context.print_json(*response);

@@ -13,6 +13,8 @@ void set_resources(const JobFile& job, v1::ResourceRequest& resources) {
   if (job.instances) resources.set_instances(*job.instances);
   resources.set_cpus(job.cpus.value_or(0));
   resources.set_memory_mib(job.memory_mib.value_or(0));
+  resources.set_topology_label(job.topology_label.value_or(""));
+  resources.set_topology_required(job.topology_required);
 }
 
 void set_retry(const JobFile& job, v1::JobSpec& spec) {

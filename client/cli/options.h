@@ -110,6 +110,7 @@ struct ApplyOptions {
   std::string file;
   bool dry_run = false;
   bool prune = false;
+  bool drain = false;
 };
 
 struct NodeOptions {

@@ -176,6 +176,8 @@ void add_administration(CLI::App& app, Storage& s) {
       ->type_name("POLICY.yaml");
   apply->add_flag("--dry-run", s.apply.dry_run, "Say what would change, change nothing");
   apply->add_flag("--prune", s.apply.prune, "Delete what the file leaves out");
+  apply->add_flag("--drain", s.apply.drain,
+                  "Stop jobs that a lowered limit leaves above it, not only when others need room");
   CLI::App* simulate =
       command(app, s, "simulate", "Run scenario files in virtual time and check what they expect",
               "Needs no server. Exit status 1: an expectation does not hold; 2: a file is wrong;\n"

@@ -32,6 +32,17 @@ void read_units(MapReader& map, JobFile& job) {
   if (job.units.size() > 8) map.error("unit", "names more than 8 units");
 }
 
+void read_topology(const YamlNode& node, const std::string& path, JobFile& job, Issues& issues) {
+  MapReader map(node, path, issues);
+  map.require("label");
+  map.text("label", job.topology_label);
+  map.boolean("required", job.topology_required);
+  if (job.topology_label && (job.topology_label->empty() || job.topology_label->size() > 128)) {
+    map.error("label", "is the name of a node label, 1 to 128 bytes");
+  }
+  map.finish();
+}
+
 void read_resources(const YamlNode& node, const std::string& path, JobFile& job, Issues& issues) {
   MapReader map(node, path, issues);
   read_units(map, job);
@@ -44,6 +55,9 @@ void read_resources(const YamlNode& node, const std::string& path, JobFile& job,
   map.integer("cpus", job.cpus, 0, 100'000);
   std::int64_t memory = 0;
   if (map.memory_mib("memory", memory)) job.memory_mib = memory;
+  if (const YamlNode* topology = map.find("topology")) {
+    read_topology(*topology, map.path_of("topology"), job, issues);
+  }
   if (map.has("gpus") && (map.has("unit") || map.has("count"))) {
     map.error("gpus", "excludes unit and count: give one or the other");
   }

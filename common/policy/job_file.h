@@ -36,6 +36,8 @@ struct JobFile {
   std::optional<std::int32_t> instances;  ///< 1..100000
   std::optional<std::int32_t> cpus;
   std::optional<std::int64_t> memory_mib;
+  std::optional<std::string> topology_label;  ///< `topology: {label: NAME, required: true}`
+  bool topology_required = false;
 
   std::vector<std::string> command;
   std::optional<std::string> image;

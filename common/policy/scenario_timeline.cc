@@ -34,6 +34,8 @@ JobRequest to_request(const JobFile& job, bool short_form) {
   request.instances = job.instances.value_or(1);
   request.cpus = job.cpus.value_or(0);
   request.memory_mib = job.memory_mib.value_or(0);
+  request.topology_label = job.topology_label.value_or("");
+  request.topology_required = job.topology_required;
   request.timeout = job.timeout;
   request.grace = job.grace;
   request.preemptible = job.preemptible.value_or(true);
@@ -193,6 +195,7 @@ sim::ShareStep read_share_step(const YamlNode& node, const std::string& path,
   map.duration("head_wait_limit", step.head_wait_limit);
   map.duration("grace", step.grace, std::chrono::hours(24));
   if (map.word("state", flag, kEnabledWords)) step.enabled = flag;
+  map.boolean("drain", step.drain);
   map.finish();
   return step;
 }

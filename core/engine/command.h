@@ -27,6 +27,8 @@ struct JobRequest {
   std::int32_t instances = 1;
   std::int32_t cpus = 0;
   std::int64_t memory_mib = 0;
+  std::string topology_label;      ///< N2: a node label; at most 128 bytes.
+  bool topology_required = false;  ///< Only with a label.
   std::optional<Duration> timeout;
   std::optional<Duration> grace;
   bool preemptible = true;
@@ -57,6 +59,7 @@ struct ApplyPolicyCommand {
   PolicyDoc doc;
   bool dry_run = false;
   bool prune = false;
+  bool drain = false;  ///< P12: stop what a lowered cap leaves above it.
   bool partial = false;
   /// Names to delete, only with `partial`: kind ("queue", "share", "environment", "policy",
   /// "unit"), name ("queue/share" for shares).

@@ -83,6 +83,48 @@ void end_jobs(Transaction& tx, const std::string& actor, ShareId share,
   }
 }
 
+Amount cap_of(const ShareDef& share, const std::string& unit) {
+  if (share.capacity_limits.empty()) return kUnlimited;
+  const auto it = std::ranges::find(share.capacity_limits, unit, &CapacityLimit::unit);
+  return it != share.capacity_limits.end() ? it->max_capacity : kZero;
+}
+
+// The attempts that stand above the share's cap in P4's order and that a preemption could stop.
+std::vector<AttemptId> excess_of(const Transaction& tx, ShareId share, UnitId unit) {
+  const Ledger& ledger = tx.state().ledger();
+  std::vector<AttemptId> excess;
+  Amount laid;
+  bool over = false;
+  for (const auto& [key, holding] : ledger.laid(share)) {
+    if (holding->unit != unit || holding->stopping) continue;
+    laid += holding->demand;
+    over = over || laid > ledger.cap(share, unit);
+    if (!over || holding->key.booking || !holding->preemptible) continue;
+    if (ledger.old_enough_at(*holding) > tx.now()) continue;
+    excess.emplace_back(holding->key.id);
+  }
+  return excess;
+}
+
+// P12 with drain: what a lowered cap leaves above it does not wait for somebody who needs it.
+void stop_excess(Transaction& tx, const std::string& actor, const PolicyTables& before) {
+  std::vector<AttemptId> excess;
+  for (const Share& share : tx.state().policy().shares) {
+    const Share* old = before.share(share.id);
+    if (old == nullptr) continue;
+    for (const Unit& unit : tx.state().policy().units) {
+      if (cap_of(share.def, unit.def.name) >= cap_of(old->def, unit.def.name)) continue;
+      for (const AttemptId id : excess_of(tx, share.id, unit.id)) excess.push_back(id);
+    }
+  }
+  const std::string reason = "Stopped because the capacity limit of its quota share was lowered";
+  for (const AttemptId id : excess) {
+    Job job = tx.state().job(tx.state().attempt(id).job);
+    job.status_reason = fmt::format("PREEMPTION_IN_PROGRESS: {}", reason);
+    stop_attempt(tx, actor, id, StopCause::kPreempted, grace_of(tx, job), reason, {PutJob{job}});
+  }
+}
+
 void emit_policy(Transaction& tx, const std::string& actor, PolicyTables tables,
                  std::string detail) {
   Event event = tx.event(EventType::kPolicyApplied, actor);
@@ -115,9 +157,11 @@ Result<Reply> handle(Transaction& tx, const std::string& actor, const ApplyPolic
   for (const std::string& line : change.changes) detail += (detail.empty() ? "" : "; ") + line;
   std::map<ShareId, std::string> names;
   for (const Share& share : state.policy().shares) names[share.id] = share.def.name;
-  keep_while_used(state.policy(), uses, change.tables);
+  const PolicyTables before = state.policy();
+  keep_while_used(before, uses, change.tables);
   emit_policy(tx, actor, std::move(change.tables), std::move(detail));
   for (const ShareId share : change.deleted_shares) end_jobs(tx, actor, share, names[share]);
+  if (command.drain) stop_excess(tx, actor, before);
   finish_deletions(tx);
   return reply;
 }

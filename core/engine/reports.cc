@@ -59,11 +59,11 @@ std::string exit_text(std::int32_t code) {
   return fmt::format("Exited with code {}", code);
 }
 
-const char* preemption_text(const State& state, const Attempt& attempt) {
+std::string preemption_text(const State& state, const Attempt& attempt) {
   for (const Preemption* record : state.preemptions_of(attempt.job)) {
     if (record->attempt == attempt.id) return preemption_reason(record->rule);
   }
-  return preemption_reason(PreemptRule::kCrossShare);
+  return attempt.status_reason;  // Nobody asked: a lowered cap, with drain (P12).
 }
 
 /// The whole attempt has exited: which end is it? (P10, retry strategy.)

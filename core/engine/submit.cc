@@ -208,9 +208,24 @@ Result<void> check_name(const std::string& name) {
   return {};
 }
 
+Result<void> check_topology(const JobRequest& request) {
+  const std::string& label = request.topology_label;
+  if (label.empty() && request.topology_required) {
+    return invalid("a topology domain is required, but no node label says which: name the label");
+  }
+  if (label.size() > 128 || !is_valid_utf8(label) || has_control_characters(label)) {
+    return invalid(
+        fmt::format("topology label {} is not valid: at most 128 bytes without control "
+                    "characters",
+                    quote(label)));
+  }
+  return {};
+}
+
 Result<Prepared> prepare(const PolicyTables& policy, const JobRequest& request) {
   if (auto checked = check_name(request.name); !checked) return checked.error();
   if (auto checked = check_numbers(request); !checked) return checked.error();
+  if (auto checked = check_topology(request); !checked) return checked.error();
   const auto queue = find_queue(policy, request.queue);
   if (!queue) return queue.error();
   const auto share = find_share(policy, **queue, request.share);
@@ -230,6 +245,8 @@ Result<Prepared> prepare(const PolicyTables& policy, const JobRequest& request) 
   prepared.cls.instances = request.instances;
   prepared.cls.cpus = request.cpus;
   prepared.cls.memory_mib = request.memory_mib;
+  prepared.cls.topology_label = request.topology_label;
+  prepared.cls.topology_required = request.topology_required;
   prepared.cls.timeout = request.timeout;
   prepared.cls.grace = request.grace;
   prepared.cls.preemptible = request.preemptible;

@@ -7,9 +7,9 @@ namespace gpuq {
 namespace {
 
 auto class_key(const JobClass& c) {
-  return std::tie(c.units, c.instances, c.cpus, c.memory_mib, c.timeout, c.grace, c.preemptible,
-                  c.exit_zero_after_stop_succeeds, c.preemption_retries, c.max_attempts,
-                  c.exit_rules);
+  return std::tie(c.units, c.instances, c.cpus, c.memory_mib, c.topology_label, c.topology_required,
+                  c.timeout, c.grace, c.preemptible, c.exit_zero_after_stop_succeeds,
+                  c.preemption_retries, c.max_attempts, c.exit_rules);
 }
 
 }  // namespace

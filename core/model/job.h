@@ -65,6 +65,8 @@ struct JobClass {
   std::int32_t instances = 1;       ///< 1..kMaxInstances
   std::int32_t cpus = 0;            ///< Per instance, beside what the unit's shape fixes.
   std::int64_t memory_mib = 0;      ///< Per instance, likewise.
+  std::string topology_label;       ///< N2: a gang keeps to nodes that agree in it; "" = anywhere.
+  bool topology_required = false;   ///< N2: in one domain or not at all.
   std::optional<Duration> timeout;  ///< Per attempt, from RUNNING.
   std::optional<Duration> grace;    ///< P9
   bool preemptible = true;          ///< P11

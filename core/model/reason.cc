@@ -77,8 +77,9 @@ class ReasonWriter {
                            r_.instances_fitting, plural(r_.instances_needed, "instance"));
       case ReasonCode::kTopology:
         return fmt::format(
-            "nodes suffice, but not inside one topology domain: the best domain holds {} of {}",
-            r_.instances_fitting, plural(r_.instances_needed, "instance"));
+            "nodes suffice, but not inside one topology domain: the best{} holds {} of {}",
+            r_.domain.empty() ? "" : fmt::format(", {},", r_.domain), r_.instances_fitting,
+            plural(r_.instances_needed, "instance"));
       case ReasonCode::kBehindInShare:
         return fmt::format("behind job {} of its share, which waits for the same", r_.other.value);
     }

@@ -67,6 +67,7 @@ struct Reason {
   std::int32_t victims = 0;
   std::vector<JobId> jobs;  ///< NOT_PREEMPTIBLE_LIMIT: who fills the cap, at most kMaxJobsNamed.
   std::int32_t jobs_in_all = 0;
+  std::string domain;   ///< TOPOLOGY: the one with the most room.
   Time when = kNoTime;  ///< PROTECTED_BY_MIN_RUNTIME: when the first victim is old enough.
   bool operator==(const Reason&) const = default;
 };

@@ -21,6 +21,8 @@ class StateView {
   [[nodiscard]] virtual const Job& job(JobId id) const = 0;          ///< Must exist.
   [[nodiscard]] virtual const JobClass& job_class(ClassId id) const = 0;
   [[nodiscard]] virtual const Attempt& attempt(AttemptId id) const = 0;
+  /// N4: where attempts of `job` were lost through the node's fault, ascending.
+  [[nodiscard]] virtual std::vector<NodeId> nodes_at_fault(JobId job) const = 0;
   [[nodiscard]] virtual const WaitingShare& waiting(ShareId share) const = 0;
   [[nodiscard]] virtual const std::map<JobId, Booking>& bookings() const = 0;
   [[nodiscard]] virtual Ledger& scratch() const = 0;

@@ -16,7 +16,18 @@ Ask make_ask(const StateView& view, const Job& job, std::size_t n) {
   ask.instances = ask.cls->instances;
   ask.demand = request.count * ask.instances;
   ask.need = instance_need(*ask.cls, request, *ask.unit);
+  if (job.node_losses > 0) ask.avoided = view.nodes_at_fault(job.id);
+  if (ask.instances > 1 && !ask.cls->topology_label.empty()) {
+    ask.topology_label = &ask.cls->topology_label;
+    ask.one_domain = ask.cls->topology_required;
+  }
   return ask;
+}
+
+const std::string* domain_of(const Ask& ask, const Node& node) {
+  if (ask.topology_label == nullptr) return nullptr;
+  const auto it = node.labels.find(*ask.topology_label);
+  return it == node.labels.end() ? nullptr : &it->second;
 }
 
 }  // namespace gpuq::sched

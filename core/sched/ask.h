@@ -1,6 +1,9 @@
 #pragma once
 // Ask: one waiting job with one of its acceptable units, resolved for a pass. Made by the pass,
 // valid during it; the pointers go into the state view.
+#include <string>
+#include <vector>
+
 #include "core/model/view.h"
 
 namespace gpuq::sched {
@@ -14,7 +17,14 @@ struct Ask {
   Amount demand;  ///< instances x count
   InstanceNeed need;
   std::int32_t instances = 1;
+  std::vector<NodeId> avoided;  ///< N4: taken last.
+  /// N2, gangs only: they keep to nodes that agree in this label. Null: anywhere.
+  const std::string* topology_label = nullptr;
+  bool one_domain = false;  ///< In one domain or not at all.
 };
+
+/// N2: the domain of `node` for this ask; null when it belongs to none.
+const std::string* domain_of(const Ask& ask, const Node& node);
 
 /// The ask of `job` for its `n`-th acceptable unit.
 Ask make_ask(const StateView& view, const Job& job, std::size_t n);

@@ -93,10 +93,15 @@ Reason why_never(const StateView& view, const Ask& ask) {
   }
   const Reason quota = why_never_by_quota(ledger, ask);
   if (quota.code != ReasonCode::kNone) return quota;
-  std::int64_t fitting = 0;
+  std::int64_t fitting = 0;                  // The most, where one domain is required.
+  std::map<std::string, std::int64_t> room;  // By domain; of all nodes under "".
   for (const Node& node : view.nodes()) {
     if (node.env != ask.env) continue;
-    fitting += Ledger::fitting_empty(node, ask.need, ask.instances);
+    const std::string* domain = domain_of(ask, node);
+    if (ask.one_domain && domain == nullptr) continue;
+    std::int64_t& count = room[ask.one_domain ? *domain : std::string()];
+    count += Ledger::fitting_empty(node, ask.need, ask.instances);
+    fitting = std::max(fitting, count);
     if (fitting >= ask.instances) return {};
   }
   Reason reason = base_reason(ledger, ask, View::kNow);
@@ -146,6 +151,13 @@ Reason why_waiting(const StateView& view, const Ask& ask) {
   reason = base_reason(ledger, ask, View::kNow);
   reason.code = ReasonCode::kNodesFragmented;
   const NodeFit fit(view, ledger, ask, true);
+  if (ask.one_domain && fit.total() >= ask.instances) {
+    const auto [domain, room] = fit.best_domain();
+    reason.code = ReasonCode::kTopology;
+    reason.domain = domain;
+    reason.instances_fitting = static_cast<std::int32_t>(room);
+    return reason;
+  }
   reason.instances_fitting =
       static_cast<std::int32_t>(std::min<std::int64_t>(fit.total(), ask.instances));
   return reason;

@@ -16,7 +16,7 @@ std::optional<WaitKey> Pass::holding_head(const ShareCursor& cursor) {
   const Job& job = view_.job(head->id);
   const Ask ask = leading_ask(view_, job);
   if (ask.demand > ledger_.cap(cursor.share->id, ask.unit->id)) return std::nullopt;
-  const Time since = holds_since(job);
+  const Time since = holds_since(cursor, job);
   if (since > now_) {
     plan_.next_wakeup = std::min(plan_.next_wakeup, since);
     return std::nullopt;
@@ -24,9 +24,8 @@ std::optional<WaitKey> Pass::holding_head(const ShareCursor& cursor) {
   return *head;
 }
 
-Time Pass::holds_since(const Job& head) const {
-  const ShareDef& share = view_.policy().share(head.share)->def;
-  return head.runnable_since + share.head_wait_limit.value_or(kDefaultHeadWaitLimit);
+Time Pass::holds_since(const ShareCursor& cursor, const Job& head) {
+  return head.runnable_since + cursor.share->def.head_wait_limit.value_or(kDefaultHeadWaitLimit);
 }
 
 void Pass::find_holds() {
@@ -49,8 +48,8 @@ void Pass::learn_holds() {
     if (cursor.hold.head && !cursor.hold.known) heads.push_back(&cursor);
   }
   std::sort(heads.begin(), heads.end(), [this](const ShareCursor* a, const ShareCursor* b) {
-    return std::tuple(holds_since(view_.job(a->hold.head->id)), a->hold.head->id) <
-           std::tuple(holds_since(view_.job(b->hold.head->id)), b->hold.head->id);
+    return std::tuple(holds_since(*a, view_.job(a->hold.head->id)), a->hold.head->id) <
+           std::tuple(holds_since(*b, view_.job(b->hold.head->id)), b->hold.head->id);
   });
   for (ShareCursor* cursor : heads) {
     cursor->hold.known = true;
@@ -63,7 +62,7 @@ void Pass::learn_holds() {
 void Pass::hold_for_all(ShareCursor& cursor) {
   const Job& job = view_.job(cursor.hold.head->id);
   const Ask ask = leading_ask(view_, job);
-  const Time since = holds_since(job);
+  const Time since = holds_since(cursor, job);
   if (!owns_without_passers(ask, since, kNever)) return;
   const Kept kept(ledger_, holds_obeyed(job), Kept::Part::kAll);
   Hold hold = make_hold(view_, ledger_, ask, since, now_);
@@ -123,7 +122,8 @@ const Hold& Pass::own_hold(ShareCursor& cursor) {
   if (!cursor.hold.own || cursor.hold.made_at != changes_) {
     const Job& job = view_.job(cursor.hold.head->id);
     const Kept kept(ledger_, holds_obeyed(job), Kept::Part::kAll);
-    cursor.hold.own = make_hold(view_, ledger_, leading_ask(view_, job), holds_since(job), now_);
+    cursor.hold.own =
+        make_hold(view_, ledger_, leading_ask(view_, job), holds_since(cursor, job), now_);
     cursor.hold.made_at = changes_;
   }
   return *cursor.hold.own;

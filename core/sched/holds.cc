@@ -1,7 +1,8 @@
 #include "core/sched/holds.h"
 
 #include <algorithm>
-#include <limits>
+#include <map>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -56,17 +57,23 @@ class NodeForecast {
   std::vector<const Node*> choose(Time& free_at) {
     std::stable_sort(steps_.begin(), steps_.end(),
                      [](const Step& a, const Step& b) { return a.at < b.at; });
-    std::int64_t total = 0;
+    std::map<std::string, std::int64_t> room;  // By domain, where one is required (N2).
+    const std::string* enough = nullptr;
     for (const Step& step : steps_) {
-      if (total >= ask_.instances) break;
       NodeOutlook& node = outlook_[step.node];
-      total += step.count - node.count;
+      const auto entry = room.try_emplace(domain(*node.node), 0).first;
+      entry->second += step.count - node.count;
       node.count = step.count;
       node.at = step.at;
       free_at = step.at;
+      if (entry->second < ask_.instances) continue;
+      enough = &entry->first;
+      break;
     }
-    if (total < ask_.instances) return {};
-    std::erase_if(outlook_, [](const NodeOutlook& node) { return node.count == 0; });
+    if (enough == nullptr) return {};
+    std::erase_if(outlook_, [&](const NodeOutlook& node) {
+      return node.count == 0 || domain(*node.node) != *enough;
+    });
     std::sort(outlook_.begin(), outlook_.end(), free_earlier);
     std::vector<const Node*> chosen;
     std::int64_t have = 0;
@@ -79,8 +86,13 @@ class NodeForecast {
   }
 
  private:
+  [[nodiscard]] std::string domain(const Node& node) const {
+    return ask_.one_domain ? *domain_of(ask_, node) : std::string();
+  }
+
   void add_steps(std::size_t index) {
     const Node& node = view_.nodes()[index];
+    if (ask_.one_domain && domain_of(ask_, node) == nullptr) return;
     if (Ledger::fitting_empty(node, ask_.need, 1) == 0) return;
     std::vector<std::pair<Time, HoldingKey>> ends;
     for (const HoldingKey& key : ledger_.on_node(node.id)) {

@@ -98,7 +98,7 @@ class Pass {
   void hold_for_all(ShareCursor& cursor);
   [[nodiscard]] bool owns_without_passers(const Ask& ask, Time since, Time until);
   [[nodiscard]] std::optional<WaitKey> holding_head(const ShareCursor& cursor);
-  [[nodiscard]] Time holds_since(const Job& head) const;
+  [[nodiscard]] static Time holds_since(const ShareCursor& cursor, const Job& head);
   [[nodiscard]] std::vector<const Hold*> holds_obeyed(const Job& job);
   [[nodiscard]] const Hold& own_hold(ShareCursor& cursor);
   [[nodiscard]] bool behind_head(const Job& job) const;

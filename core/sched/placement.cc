@@ -199,12 +199,14 @@ InstanceUse take_instance(Draft& draft, const InstanceNeed& need) {
 
 /// A node that holds at least one instance.
 struct Spot {
+  bool avoided = false;       ///< N4
   std::int64_t fullness = 0;  ///< Smaller = fuller.
   const Node* node = nullptr;
   std::int32_t count = 0;
 };
 
 bool fuller(const Spot& a, const Spot& b) {
+  if (a.avoided != b.avoided) return b.avoided;
   if (a.fullness != b.fullness) return a.fullness < b.fullness;
   return a.node->name < b.node->name;
 }
@@ -234,6 +236,27 @@ bool may_fit(const Ledger& ledger, const Ask& ask, bool also_now) {
   return ledger.free_gpu_bound(ask.env, also_now) >= each * ask.instances;
 }
 
+// N2: the smallest domain that holds the gang, by name among equals; without one, all nodes, or
+// none where one domain is required.
+void keep_one_domain(std::vector<Spot>& spots, const Ask& ask) {
+  if (ask.topology_label == nullptr) return;
+  std::map<std::string, std::int64_t> room;
+  for (const Spot& spot : spots) {
+    if (const std::string* domain = domain_of(ask, *spot.node)) room[*domain] += spot.count;
+  }
+  const std::string* best = nullptr;
+  for (const auto& [domain, count] : room) {
+    if (count < ask.instances) continue;
+    if (best == nullptr || count < room.at(*best)) best = &domain;
+  }
+  if (best == nullptr && ask.one_domain) spots.clear();
+  if (best == nullptr) return;
+  std::erase_if(spots, [&](const Spot& spot) {
+    const std::string* domain = domain_of(ask, *spot.node);
+    return domain == nullptr || *domain != *best;
+  });
+}
+
 std::vector<Spot> find_spots(const StateView& view, const Ledger& ledger, const Ask& ask,
                              bool also_now) {
   std::vector<Spot> spots;
@@ -242,8 +265,10 @@ std::vector<Spot> find_spots(const StateView& view, const Ledger& ledger, const 
     if (node.env != ask.env || !node.accepts_new()) continue;
     const std::int32_t count = ledger.fitting(node, ask.need, ask.instances, also_now);
     if (count == 0) continue;
-    spots.push_back({fullness(ledger, node, ask.need, also_now), &node, count});
+    const bool avoided = std::ranges::binary_search(ask.avoided, node.id);
+    spots.push_back({avoided, fullness(ledger, node, ask.need, also_now), &node, count});
   }
+  keep_one_domain(spots, ask);
   if (ask.instances == 1 && !spots.empty()) {
     std::swap(spots.front(), *std::min_element(spots.begin(), spots.end(), fuller));
   } else {
@@ -283,9 +308,27 @@ NodeFit::NodeFit(const StateView& view, const Ledger& ledger, const Ask& ask, bo
 void NodeFit::recount(std::size_t index) {
   const Node& node = view_.nodes()[index];
   if (node.env != ask_.env || !node.accepts_new()) return;
-  total_ -= counts_[index];
+  const std::int32_t before = counts_[index];
   counts_[index] = ledger_.fitting(node, ask_.need, kMaxInstances, also_now_);
-  total_ += counts_[index];
+  total_ += counts_[index] - before;
+  if (!ask_.one_domain) return;
+  if (const std::string* domain = domain_of(ask_, node)) {
+    domains_[*domain] += counts_[index] - before;
+  }
+}
+
+bool NodeFit::fits() const {
+  if (!ask_.one_domain) return total_ >= ask_.instances;
+  return std::ranges::any_of(domains_,
+                             [&](const auto& entry) { return entry.second >= ask_.instances; });
+}
+
+std::pair<std::string, std::int64_t> NodeFit::best_domain() const {
+  std::pair<std::string, std::int64_t> best{"", 0};
+  for (const auto& [domain, count] : domains_) {
+    if (count > best.second) best = {domain, count};
+  }
+  return best;
 }
 
 void NodeFit::refresh(const std::vector<InstanceUse>& uses) {

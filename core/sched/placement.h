@@ -1,8 +1,11 @@
 #pragma once
-// Placement (N1, N2, N3): which nodes and which devices. Decides nothing about quota. All or
+// Placement (N1 to N4): which nodes and which devices. Decides nothing about quota. All or
 // nothing: a gang gets every instance or none.
+#include <map>
 #include <optional>
 #include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "core/model/view.h"
@@ -19,12 +22,14 @@ class NodeFit {
   NodeFit(const StateView& view, const Ledger& ledger, const Ask& ask, bool also_now);
   /// Recounts the nodes that `uses` stand on.
   void refresh(const std::vector<InstanceUse>& uses);
-  [[nodiscard]] bool fits() const { return total_ >= ask_.instances; }
+  [[nodiscard]] bool fits() const;
   [[nodiscard]] std::int64_t total() const { return total_; }
   /// Instances that the node at `index` (in StateView::nodes()) holds, also beyond the ask's own
   /// (P5).
   [[nodiscard]] std::int32_t at(std::size_t index) const { return counts_[index]; }
   [[nodiscard]] bool usable(NodeId node) const;
+  /// Where one domain is required: the one with the most room, by name among equals, and its room.
+  [[nodiscard]] std::pair<std::string, std::int64_t> best_domain() const;
 
  private:
   void recount(std::size_t index);
@@ -35,6 +40,7 @@ class NodeFit {
   bool also_now_;
   std::vector<std::int32_t> counts_;
   std::int64_t total_ = 0;
+  std::map<std::string, std::int64_t> domains_;  ///< Only where one is required (N2).
 };
 
 /// Devices for every instance from what is free in both views, or nothing.

@@ -134,6 +134,17 @@ void keep_rest(const Booked& pool, NodeId node, std::vector<InstanceUse>& rest) 
   if (!use.devices.empty() || use.cpus > 0 || use.memory_mib > 0) rest.push_back(std::move(use));
 }
 
+bool in_one_domain(const StateView& view, const Ask& ask, const std::vector<InstanceUse>& uses) {
+  const auto domain = [&](const InstanceUse& use) {
+    return domain_of(ask, view.nodes()[view.scratch().node_index(use.node)]);
+  };
+  const std::string* first = domain(uses.front());
+  return first != nullptr && std::ranges::all_of(uses, [&](const InstanceUse& use) {
+           const std::string* other = domain(use);
+           return other != nullptr && *other == *first;
+         });
+}
+
 }  // namespace
 
 std::optional<Taken> take_from_booking(const StateView& view, const Ask& ask,
@@ -161,6 +172,7 @@ std::optional<Taken> take_from_booking(const StateView& view, const Ask& ask,
     keep_rest(pool, node, taken.rest);
   }
   if (static_cast<std::int32_t>(taken.mine.size()) < ask.instances) return std::nullopt;
+  if (ask.one_domain && !in_one_domain(view, ask, taken.mine)) return std::nullopt;
   return taken;
 }
 

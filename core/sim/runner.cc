@@ -162,6 +162,7 @@ void Runner::apply(const TimelineStep& at, const ShareStep& step) {
   ApplyPolicyCommand command;
   command.partial = true;
   command.must_exist = true;
+  command.drain = step.drain;
   command.doc.queues = std::vector<QueueDef>{*share};
   post(at, std::move(command));
 }

@@ -44,6 +44,7 @@ struct ShareStep {
   std::optional<Duration> head_wait_limit;
   std::optional<Duration> grace;
   std::optional<bool> enabled;
+  bool drain = false;  ///< P12
 };
 struct FailStep {
   std::string job;

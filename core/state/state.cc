@@ -280,6 +280,21 @@ const Job& State::job(JobId id) const { return jobs_.at(id); }
 const JobClass& State::job_class(ClassId id) const { return classes_.at(id); }
 const Attempt& State::attempt(AttemptId id) const { return attempts_.at(id); }
 
+// Where nobody learnt of an instance's exit the node, its agent or its supervisor failed; members
+// of its gang on other nodes were stopped, and their exits are known.
+std::vector<NodeId> State::nodes_at_fault(JobId job) const {
+  std::set<NodeId> nodes;
+  for (const Attempt* attempt : attempts_of(job)) {
+    if (attempt->live() || !attempt->lost_to_node || attempt->stop == StopCause::kNodeDrain) {
+      continue;
+    }
+    for (const AttemptInstance& instance : attempt->instances) {
+      if (instance.exit_code < 0) nodes.insert(instance.use.node);
+    }
+  }
+  return {nodes.begin(), nodes.end()};
+}
+
 const WaitingShare& State::waiting(ShareId share) const {
   const auto* found = find_in(waiting_, share);
   return found == nullptr ? kNobodyWaits : *found;

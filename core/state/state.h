@@ -54,6 +54,7 @@ class State final : public StateView {
   [[nodiscard]] const Job& job(JobId id) const override;
   [[nodiscard]] const JobClass& job_class(ClassId id) const override;
   [[nodiscard]] const Attempt& attempt(AttemptId id) const override;
+  [[nodiscard]] std::vector<NodeId> nodes_at_fault(JobId job) const override;
   [[nodiscard]] const WaitingShare& waiting(ShareId share) const override;
   [[nodiscard]] const std::map<JobId, Booking>& bookings() const override { return bookings_; }
   [[nodiscard]] Ledger& scratch() const override { return ledger_; }

@@ -165,6 +165,8 @@ CREATE TABLE job_class (
   instances INTEGER NOT NULL CHECK (instances >= 1),
   cpus INTEGER NOT NULL CHECK (cpus >= 0),
   memory_mib INTEGER NOT NULL CHECK (memory_mib >= 0),
+  topology_label TEXT NOT NULL,
+  topology_required INTEGER NOT NULL CHECK (topology_required IN (0, 1)),
   timeout INTEGER CHECK (timeout >= 0),
   grace INTEGER CHECK (grace >= 0),
   preemptible INTEGER NOT NULL CHECK (preemptible IN (0, 1)),

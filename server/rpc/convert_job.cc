@@ -183,6 +183,8 @@ void fill_known_spec(const State& state, const Records& records, v1::JobSpec& ou
   }
   resources.set_cpus(records.cls.cpus);
   resources.set_memory_mib(records.cls.memory_mib);
+  resources.set_topology_label(records.cls.topology_label);
+  resources.set_topology_required(records.cls.topology_required);
 }
 
 void fill_whole(const State& state, const Records& records, v1::Job& out) {

@@ -136,6 +136,8 @@ std::string read_resources(const v1::ResourceRequest& from, JobRequest& to) {
   to.instances = from.has_instances() ? from.instances() : 1;
   to.cpus = from.cpus();
   to.memory_mib = from.memory_mib();
+  to.topology_label = from.topology_label();
+  to.topology_required = from.topology_required();
   for (auto fault : {check_range("resources.instances", to.instances, 1, kMaxInstances),
                      check_range("resources.cpus", to.cpus, 0, 100'000),
                      check_range("resources.memory_mib", to.memory_mib, 0, 1'000'000'000)}) {

@@ -155,6 +155,7 @@ void apply(ServiceContext& context, ApplyCall* call) {
   command.doc = std::move(read.doc);
   command.dry_run = dry_run;
   command.prune = prune;
+  command.drain = call->request.drain();
   context.engine.post(Command{call->caller.user, std::move(command)},
                       [call, dry_run, prune](const Result<Reply>& reply) {
                         if (!reply) return call->finish(reply.error());

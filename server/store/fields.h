@@ -23,8 +23,8 @@ inline constexpr const char* kNodeColumns =
 inline constexpr const char* kDeviceColumns =
     "uuid, model, memory_mib, pci_address, usable, charged";
 inline constexpr const char* kClassColumns =
-    "id, instances, cpus, memory_mib, timeout, grace, preemptible, exit_zero_after_stop_succeeds, "
-    "preemption_retries, max_attempts";
+    "id, instances, cpus, memory_mib, topology_label, topology_required, timeout, grace, "
+    "preemptible, exit_zero_after_stop_succeeds, preemption_retries, max_attempts";
 inline constexpr const char* kJobColumns =
     "id, class, queue, share, priority, state, terminating, attempt_count, counted_attempts, "
     "node_losses, preemptions, attempt, created_at, runnable_since, ended_at, exit_code, name, "
@@ -85,8 +85,8 @@ void device_fields(R& r, F&& f) {
 
 template <typename R, typename F>
 void class_fields(R& r, F&& f) {
-  f(r.id, r.instances, r.cpus, r.memory_mib, r.timeout, r.grace, r.preemptible,
-    r.exit_zero_after_stop_succeeds, r.preemption_retries, r.max_attempts);
+  f(r.id, r.instances, r.cpus, r.memory_mib, r.topology_label, r.topology_required, r.timeout,
+    r.grace, r.preemptible, r.exit_zero_after_stop_succeeds, r.preemption_retries, r.max_attempts);
 }
 
 template <typename R, typename F>

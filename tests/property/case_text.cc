@@ -34,6 +34,10 @@ std::string text(const sim::SubmitStep& step) {
                       to_string(job.units.front().second));
   if (job.cpus > 0) line += fmt::format(", cpus: {}", job.cpus);
   if (job.memory_mib > 0) line += fmt::format(", memory: {}MiB", job.memory_mib);
+  if (!job.topology_label.empty()) {
+    line += fmt::format(", topology: {{label: {}, required: {}}}", job.topology_label,
+                        job.topology_required);
+  }
   return line + "}}";
 }
 
@@ -51,6 +55,7 @@ std::string text(const sim::ShareStep& step) {
   if (step.capacity) line += fmt::format(", capacity: {}", to_string(*step.capacity));
   if (step.strategy) line += fmt::format(", strategy: {}", to_string(*step.strategy));
   if (step.borrow_limit) line += fmt::format(", borrow_limit: {}", *step.borrow_limit);
+  if (step.drain) line += ", drain: true";
   if (step.min_runtime) line += fmt::format(", min_runtime: {}", ms(*step.min_runtime));
   if (step.head_wait_limit) line += fmt::format(", head_wait_limit: {}", ms(*step.head_wait_limit));
   if (step.in_share_preemption) {
@@ -70,6 +75,9 @@ std::string to_yaml(const sim::Scenario& scenario) {
   for (const Node& node : scenario.nodes) {
     yaml += fmt::format("    - {{name: {}, cpus: {}, memory: {}MiB", node.name, node.cpus,
                         node.memory_mib);
+    for (const auto& [key, value] : node.labels) {
+      yaml += fmt::format(", labels: {{{}: {}}}", key, value);
+    }
     if (!node.devices.empty()) {
       yaml +=
           fmt::format(", gpus: {}, gpu_model: {}", node.devices.size(), node.devices.front().model);

@@ -142,6 +142,7 @@ class DriveOn {
     ApplyPolicyCommand command;
     command.partial = true;
     command.must_exist = true;
+    command.drain = step.drain;
     command.doc.queues = std::vector<QueueDef>{*share};
     post(std::move(command));
   }

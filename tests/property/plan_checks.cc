@@ -33,8 +33,14 @@ std::string check_uses(const State& state, const Recount& count, const Decision&
     return fault_of(d, "a part of a gang (invariant 2)");
   }
   std::map<std::pair<NodeId, std::int32_t>, std::int64_t> taken;
+  std::set<std::string> domains;
   for (const InstanceUse& use : d.uses) {
     const Node& node = state.node(use.node);
+    const auto label = node.labels.find(want.domain_label);
+    domains.insert(label == node.labels.end() ? "" : label->second);
+    if (domains.size() > 1 || (!want.domain_label.empty() && domains.contains(""))) {
+      return fault_of(d, "outside of one topology domain (N2)");
+    }
     if (!node.accepts_new() || node.env != count.env_of(want.share)) {
       return fault_of(d, fmt::format("node {} takes nothing new (N3)", node.name));
     }

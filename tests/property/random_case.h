@@ -75,6 +75,7 @@ class CaseMaker {
         node.devices.push_back(std::move(device));
       }
       cpus_ += node.cpus;
+      if (!dice_.one_in(6)) node.labels["rack"] = dice_.one_in(2) ? "r0" : "r1";
       if (shape_.plain) node.cpus = 1'000;
       scenario_.nodes.push_back(std::move(node));
     }
@@ -183,6 +184,8 @@ class CaseMaker {
     }
     add_units(job);
     if (dice_.one_in(4)) job.instances = dice_.between(2, 4);
+    if (dice_.one_in(3)) job.topology_label = "rack";
+    job.topology_required = !job.topology_label.empty() && dice_.one_in(2);
     if (dice_.one_in(4)) job.cpus = dice_.between(1, 6);
     if (dice_.one_in(6)) job.memory_mib = 1024 * dice_.between(1, 32);
     if (dice_.one_in(timeouts_ ? 2 : 8)) job.timeout = Seconds(dice_.pick<int>({10, 50}));
@@ -214,6 +217,7 @@ class CaseMaker {
   sim::ShareStep make_share_step() {
     sim::ShareStep step;
     step.share = dice_.pick(shares_);
+    step.drain = dice_.one_in(3);
     switch (dice_.roll(6)) {
       case 5:
         step.head_wait_limit = Seconds(dice_.pick<int>({0, 10, 900}));

@@ -45,6 +45,7 @@ Want want_of(const State& state, const Job& job, std::size_t n) {
   want.demand = Amount(request.count.milli * cls.instances);
   want.instances = cls.instances;
   want.preemptible = cls.preemptible;
+  if (cls.topology_required && cls.instances > 1) want.domain_label = cls.topology_label;
   want.model = unit.gpu_model;
   const std::int64_t gpu_milli = request.count.milli * unit.gpus;
   want.whole = gpu_milli / 1000;
@@ -283,9 +284,15 @@ std::int64_t Recount::fitting_on(const Want& want, const Node& node, bool after)
 }
 
 std::int64_t Recount::fitting(const Want& want, bool after) const {
-  std::int64_t total = 0;
-  for (const Node& node : state_.nodes()) total += fitting_on(want, node, after);
-  return total;
+  std::map<std::string, std::int64_t> room;
+  for (const Node& node : state_.nodes()) {
+    const auto label = node.labels.find(want.domain_label);
+    if (!want.domain_label.empty() && label == node.labels.end()) continue;
+    room[want.domain_label.empty() ? "" : label->second] += fitting_on(want, node, after);
+  }
+  std::int64_t most = 0;
+  for (const auto& [domain, count] : room) most = std::max(most, count);
+  return most;
 }
 
 std::vector<const Held*> Recount::borrowing(ShareId share, UnitId unit) const {

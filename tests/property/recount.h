@@ -38,6 +38,7 @@ struct Want {
   Amount demand;
   std::int32_t instances = 1;
   bool preemptible = true;
+  std::string domain_label;  ///< N2: one domain of this label is required; "" = none.
   std::string model;
   std::int64_t whole = 0;  ///< GPUs per instance.
   std::int64_t part = 0;   ///< Milli of one more.
@@ -73,7 +74,7 @@ class Recount {
   [[nodiscard]] bool within_not_preemptible_limit(const Want& want, bool after) const;
   /// Instances that `node` can hold; 0 when it takes nothing new.
   [[nodiscard]] std::int64_t fitting_on(const Want& want, const Node& node, bool after) const;
-  /// The same over all nodes.
+  /// The same over all nodes, or the most of one domain where one is required (N2).
   [[nodiscard]] std::int64_t fitting(const Want& want, bool after) const;
   /// The holders of `unit` in `share` that borrow (P4).
   [[nodiscard]] std::vector<const Held*> borrowing(ShareId share, UnitId unit) const;

@@ -137,6 +137,8 @@ JobClass BatchGenerator::job_class(ClassId id, const PolicyTables& policy) {
   result.instances = static_cast<std::int32_t>(number(1, kMaxInstances));
   result.cpus = static_cast<std::int32_t>(number(0, 100));
   result.memory_mib = number(0, 1 << 20);
+  if (chance(50)) result.topology_label = "rack";
+  result.topology_required = chance(50);
   result.timeout = maybe_duration();
   result.grace = maybe_duration();
   result.preemptible = chance(50);
