@@ -26,7 +26,7 @@ name: llama-sft
 queue: training
 share: research
 priority: 100
-resources: {unit: a100, count: 8, instances: 4, cpus: 64, memory: 512GiB}
+resources: {unit: a100, count: 8, instances: 4, cpus: 64, memory: 512GiB, topology: {label: rack, required: true}}
 command: [torchrun, --nnodes, $NNODES, train.py, 7]
 image: registry.local/train:12
 env: {WANDB_MODE: offline, N: 4}
@@ -49,6 +49,8 @@ labels: {project: llama}
   expected.instances = 4;
   expected.cpus = 64;
   expected.memory_mib = 512 * 1024;
+  expected.topology_label = "rack";
+  expected.topology_required = true;
   expected.command = {"torchrun", "--nnodes", "$NNODES", "train.py", "7"};
   expected.image = "registry.local/train:12";
   expected.env = {{"WANDB_MODE", "offline"}, {"N", "4"}};
