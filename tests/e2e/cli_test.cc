@@ -73,9 +73,8 @@ TEST_F(CliTest, AnInterruptIsKeptForAServerThatIsAway) {
   ASSERT_TRUE(cluster_.has_line("runner.out", "up"));
   cluster_.kill_server();
   runner.signal(SIGINT);
-  ASSERT_TRUE(eventually([&] {
-    return cluster_.read("runner.err").find("cancelling as soon") != std::string::npos;
-  }));
+  ASSERT_TRUE(eventually(
+      [&] { return cluster_.read("runner.err").find("cancelling as soon") != std::string::npos; }));
   cluster_.start_server();
   EXPECT_EQ(runner.wait(), 130) << cluster_.read("runner.err");
   EXPECT_TRUE(cluster_.reaches(1, v1::JOB_STATE_FAILED));
