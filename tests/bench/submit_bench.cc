@@ -269,8 +269,11 @@ class Run {
     table.row("durable submissions, 64 in flight", median(one),
               by_disk ? "64 x raw flushes" : "same call without a store",
               std::min(disk_bound, median(bare_one)), 0.5);
-    table.row("durable jobs in batches of 100", median(hundred), "same call without a store",
-              median(bare_hundred), 0.3);
+    const double batches_bound = kBatchesInFlight * kBatchJobs * median(flushes);
+    const bool batches_by_disk = batches_bound < median(bare_hundred);
+    table.row("durable jobs in batches of 100", median(hundred),
+              batches_by_disk ? "4 x 100 x raw flushes" : "same call without a store",
+              std::min(batches_bound, median(bare_hundred)), 0.3);
     return table.finish();
   }
 
