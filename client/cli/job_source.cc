@@ -1,5 +1,6 @@
 #include "client/cli/job_source.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -54,7 +55,12 @@ Result<JobOptions> from_script(const Context& context, const JobSource& source,
   const auto absolute = std::filesystem::absolute(path, failed);
   const std::vector<std::string> arguments(source.script.begin() + 1, source.script.end());
   const std::string name = failed ? path : absolute.string();
-  for (auto& word : script_command(*text, name, arguments)) spec.add_command(std::move(word));
+  const auto command = script_command(*text, name, arguments);
+  if (std::find(command.begin(), command.end(), *text) == command.end()) {
+    context.note("warning: the job keeps only the path of " + path +
+                 ": the file is read when the job starts, on the node where it runs");
+  }
+  for (const auto& word : command) spec.add_command(word);
   spec.set_job_name(absolute.filename().string());
   return overlay(options, directives->options);
 }

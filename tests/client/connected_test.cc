@@ -48,6 +48,15 @@ TEST_F(Connected, SubmitPrintsTheIdAlone) {
   EXPECT_THAT(run({"submit", "--json", "--", "true"}).out, HasSubstr("\"job_id\":2"));
 }
 
+TEST_F(Connected, SubmitSaysThatAScriptIsReadLater) {
+  const std::string path = folder_ + "/large.sh";
+  std::ofstream(path) << "#!/bin/sh\n" << std::string(200'000, '#') << '\n';
+  const Outcome outcome = run({"submit", path});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.err, HasSubstr("keeps only the path"));
+  EXPECT_EQ(server_.job(1).spec().command(1), path);
+}
+
 TEST_F(Connected, SubmitSaysTheIdThatItCouldNotWrite) {
   std::ofstream full("/dev/full");
   const Outcome outcome = run_printing_to(full, {"submit", "--", "true"}, environment());
