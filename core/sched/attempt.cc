@@ -72,13 +72,14 @@ bool Pass::could_start(const Ask& ask) { return place_start(ask, false).has_valu
 // P3: an owner's job for which what is already being stopped suffices books that and evicts nobody.
 bool Pass::try_book_stopping(const Ask& ask) {
   if (ledger_.stopping_count() == 0) return false;
-  if (right_in(ledger_, ask, View::kAfter) != Right::kOwner) return false;
+  const auto owns = [&] { return right_in(ledger_, ask, View::kAfter) == Right::kOwner; };
+  if (!owns() || !fits_beside_head(ask, owns)) return false;
   std::optional<std::vector<InstanceUse>> uses;
   std::vector<AttemptId> waits;
   {
     const std::vector<const Hold*> holds = holds_obeyed(*ask.job);
     const Kept kept(ledger_, holds, Kept::Part::kAll);
-    if (right_in(ledger_, ask, View::kAfter) != Right::kOwner) return false;
+    if (!owns()) return false;
     uses = place_booking(view_, ledger_, ask, preferred(ask, {}));
     if (!uses) return false;
     waits = awaited_by(*uses);

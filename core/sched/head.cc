@@ -29,14 +29,20 @@ Time Pass::holds_since(const ShareCursor& cursor, const Job& head) {
 }
 
 void Pass::find_holds() {
-  for (ShareCursor& cursor : shares_) renew_hold(cursor);
+  for (ShareCursor& cursor : shares_) {
+    cursor.hold = {};
+    renew_hold(cursor);
+  }
 }
 
-// Also after an act in the share, when another job may be its head.
+// After an act in the share another job may be its head. What is kept for the same head stays: who
+// started behind it has left it alone or is out in time.
 void Pass::renew_hold(ShareCursor& cursor) {
+  const std::optional<WaitKey> head = holding_head(cursor);
+  if (head == cursor.hold.head) return;
   cursor.hold = {};
-  cursor.hold.head = holding_head(cursor);
-  holds_known_ = holds_known_ && !cursor.hold.head;
+  cursor.hold.head = head;
+  holds_known_ = holds_known_ && !head;
 }
 
 // O6, only once somebody could start: a pass that starts nothing forecasts nothing.
@@ -77,16 +83,22 @@ void Pass::hold_for_all(ShareCursor& cursor) {
 bool Pass::owns_without_passers(const Ask& ask, Time since, Time until) {
   if (owns_twice(ledger_, ask)) return true;
   if (until == kNoTime) return false;
-  const std::size_t mark = ledger_.mark();
-  for (const ShareCursor& cursor : shares_) {
-    std::vector<HoldingKey> passers;
-    for (const auto& [key, holding] : ledger_.laid(cursor.share->id)) {
-      if (holding->unit != ask.unit->id || holding->started < since) continue;
-      if (holding->key.booking || gone_by(view_, *holding, now_) >= until) continue;
-      passers.push_back(holding->key);
-    }
-    for (const HoldingKey& key : passers) ledger_.remove(key);
+  std::vector<HoldingKey> passers;
+  const auto look_at = [&](const Holding& holding) {
+    const bool same = holding.unit == ask.unit->id && ledger_.environment(holding.share) == env_;
+    if (same && gone_by(view_, holding, now_) < until) passers.push_back(holding.key);
+  };
+  // Starts of this pass come first, by negative ids; then attempts, whose ids grow with time.
+  const auto& all = ledger_.holdings();
+  for (auto it = all.begin(); it != all.end() && it->first.id < 0; ++it) look_at(it->second);
+  for (auto it = all.lower_bound({true, 0}); it != all.begin();) {
+    --it;
+    if (it->first.id < 0 || it->second.started < since) break;
+    look_at(it->second);
   }
+  if (passers.empty()) return false;
+  const std::size_t mark = ledger_.mark();
+  for (const HoldingKey& key : passers) ledger_.remove(key);
   const bool owns = owns_twice(ledger_, ask);
   ledger_.rollback(mark);
   return owns;
@@ -116,10 +128,12 @@ std::vector<const Hold*> Pass::holds_obeyed(const Job& job) {
   return obeyed;
 }
 
-// Made when the first job behind the head asks for it, anew after every change.
+// Made when the first job behind the head asks for it; places that are free now, after every
+// change.
 const Hold& Pass::own_hold(ShareCursor& cursor) {
   if (cursor.hold.for_all) return *cursor.hold.for_all;
-  if (!cursor.hold.own || cursor.hold.made_at != changes_) {
+  const bool moved = cursor.hold.own && cursor.hold.own->nodes_free == kNoTime;
+  if (!cursor.hold.own || (moved && cursor.hold.made_at != changes_)) {
     const Job& job = view_.job(cursor.hold.head->id);
     const Kept kept(ledger_, holds_obeyed(job), Kept::Part::kAll);
     cursor.hold.own =
@@ -129,23 +143,59 @@ const Hold& Pass::own_hold(ShareCursor& cursor) {
   return *cursor.hold.own;
 }
 
-bool Pass::behind_head(const Job& job) const {
-  return std::any_of(shares_.begin(), shares_.end(), [&](const ShareCursor& cursor) {
-    return cursor.share->id == job.share && cursor.hold.head && *cursor.hold.head < wait_key(job);
-  });
+ShareCursor& Pass::cursor_of(ShareId share) {
+  const auto it = std::ranges::find_if(
+      shares_, [&](const ShareCursor& cursor) { return cursor.share->id == share; });
+  GPUQ_CHECK(it != shares_.end());
+  return *it;
+}
+
+bool Pass::behind_head(const Job& job) {
+  const auto& head = cursor_of(job.share).hold.head;
+  return head && *head < wait_key(job);
+}
+
+// Without a forecast of nodes: `ask` has its right also with the demand of its share's head counted
+// as held. `test` is a test of the right.
+bool Pass::fits_beside_head(const Ask& ask, const std::function<bool()>& test) {
+  if (!behind_head(*ask.job)) return true;
+  const Job& head = view_.job(cursor_of(ask.share).hold.head->id);
+  const Hold demand = demand_only(leading_ask(view_, head), Time{}, now_);
+  const Kept kept(ledger_, {&demand}, Kept::Part::kAll);
+  return test();
+}
+
+// When the quota of a holding head can be free at the earliest; kNoTime when it is.
+Time Pass::head_quota_at(ShareCursor& cursor) {
+  HeadHold& hold = cursor.hold;
+  if (!hold.quota_at || hold.quota_made_at != changes_) {
+    const Ask head = leading_ask(view_, view_.job(hold.head->id));
+    hold.quota_at = fits_twice(ledger_, head) ? kNoTime : quota_free_at(view_, ledger_, head, now_);
+    hold.quota_made_at = changes_;
+  }
+  return *hold.quota_at;
 }
 
 // Whether `ask`, started now, has ended before the head of `hold` could start.
 bool Pass::ends_in_time(const Ask& ask, const Hold& hold) {
   const Time end = ends_by(view_, *ask.job, now_);
   if (end == kNever) return false;
-  const Job& head = view_.job(hold.head);
-  const Ask wanted = leading_ask(view_, head);
-  Time start = earliest_start(view_, ledger_, wanted, hold, now_);
-  if (start == kNever) return false;
+  Time start = hold.nodes_free;
+  if (!hold.lacks_nodes_only) start = std::max(start, head_quota_at(cursor_of(hold.kept.share)));
+  if (start == kNever || end >= start) return false;
   // A head may also start by evicting, once min_runtime lets it.
-  if (const Time first = first_old_enough(wanted); first != kNever) start = std::min(start, first);
-  return end < start;
+  return end < first_old_enough(leading_ask(view_, view_.job(hold.head)));
+}
+
+// The cheap half of ends_in_time() for the own share's head: by its quota alone.
+bool Pass::may_end_in_time(const Ask& ask) {
+  const Time end = ends_by(view_, *ask.job, now_);
+  if (end == kNever) return false;
+  learn_holds();
+  ShareCursor& cursor = cursor_of(ask.share);
+  if (cursor.hold.for_all) return true;  // Its quota is there, or lent.
+  const Time quota_at = head_quota_at(cursor);
+  return quota_at == kNoTime || (quota_at != kNever && end < quota_at);
 }
 
 // The places of `ask` if it can start now: beside all that is kept, or in time.
@@ -154,6 +204,7 @@ std::optional<std::vector<InstanceUse>> Pass::place_start(const Ask& ask, bool o
     return owners_only ? owns_twice(ledger_, ask) : fits_twice(ledger_, ask);
   };
   if (!allowed()) return std::nullopt;
+  if (!fits_beside_head(ask, allowed) && !may_end_in_time(ask)) return std::nullopt;
   std::vector<const Hold*> holds = holds_obeyed(*ask.job);
   if (holds.empty()) return place_now(view_, ledger_, ask);
   const auto place_beside = [&]() -> std::optional<std::vector<InstanceUse>> {
@@ -169,14 +220,17 @@ std::optional<std::vector<InstanceUse>> Pass::place_start(const Ask& ask, bool o
 // The head for which `job` waits though it could act: start, or, behind its own share's head,
 // evict.
 JobId Pass::held_for(const Job& job) {
-  const std::vector<const Hold*> holds = holds_obeyed(job);
-  if (holds.empty()) return JobId();
+  const auto holds = [](const ShareCursor& cursor) { return cursor.hold.head.has_value(); };
+  if (std::ranges::none_of(shares_, holds)) return JobId();
   const bool behind = behind_head(job);
   const std::size_t units = view_.job_class(job.cls).units.size();
   for (std::size_t n = 0; n < units; ++n) {
     const Ask ask = make_ask(view_, job, n);
-    if (fits_twice(ledger_, ask) && place_now(view_, ledger_, ask)) return holds.front()->head;
-    if (behind && could_evict(ask)) return holds.front()->head;
+    const bool starts = fits_twice(ledger_, ask) && place_now(view_, ledger_, ask).has_value();
+    if (!starts && !(behind && could_evict(ask))) continue;
+    if (behind) return cursor_of(job.share).hold.head->id;
+    const std::vector<const Hold*> obeyed = holds_obeyed(job);
+    return obeyed.empty() ? JobId() : obeyed.front()->head;
   }
   return JobId();
 }

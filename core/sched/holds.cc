@@ -137,8 +137,23 @@ InstanceUse whole_node(const Node& node) {
   return use;
 }
 
-// What has to end before `ask` has a right to its demand: its own share's, when that is at its
-// ceiling, else everybody's. An owner's job may also take back what is lent.
+}  // namespace
+
+Time gone_by(const StateView& view, const Holding& holding, Time now) {
+  const Job& job = view.job(holding.job);
+  if (holding.stopping) {
+    const Attempt& attempt = view.attempt(AttemptId(holding.key.id));
+    return attempt.stopping() ? attempt.stop_at + attempt.grace : now + grace_of(view, job);
+  }
+  const bool runs = !holding.key.booking && holding.running_since != kNever;
+  return ends_by(view, job, runs ? holding.running_since : holding.started);
+}
+
+Time ends_by(const StateView& view, const Job& job, Time running) {
+  const auto& timeout = view.job_class(job.cls).timeout;
+  return timeout ? running + *timeout + grace_of(view, job) : kNever;
+}
+
 Time quota_free_at(const StateView& view, Ledger& ledger, const Ask& ask, Time now) {
   const UnitId unit = ask.unit->id;
   const auto below_ceiling = [&] {
@@ -172,24 +187,7 @@ Time quota_free_at(const StateView& view, Ledger& ledger, const Ask& ask, Time n
   return free_at;
 }
 
-}  // namespace
-
-Time gone_by(const StateView& view, const Holding& holding, Time now) {
-  const Job& job = view.job(holding.job);
-  if (holding.stopping) {
-    const Attempt& attempt = view.attempt(AttemptId(holding.key.id));
-    return attempt.stopping() ? attempt.stop_at + attempt.grace : now + grace_of(view, job);
-  }
-  const bool runs = !holding.key.booking && holding.running_since != kNever;
-  return ends_by(view, job, runs ? holding.running_since : holding.started);
-}
-
-Time ends_by(const StateView& view, const Job& job, Time running) {
-  const auto& timeout = view.job_class(job.cls).timeout;
-  return timeout ? running + *timeout + grace_of(view, job) : kNever;
-}
-
-Hold make_hold(const StateView& view, Ledger& ledger, const Ask& ask, Time since, Time now) {
+Hold demand_only(const Ask& ask, Time since, Time now) {
   Hold hold;
   hold.head = ask.job->id;
   hold.since = since;
@@ -203,6 +201,12 @@ Hold make_hold(const StateView& view, Ledger& ledger, const Ask& ask, Time since
   kept.preemptible = ask.cls->preemptible;
   kept.kept_for_head = true;
   kept.started = now;
+  return hold;
+}
+
+Hold make_hold(const StateView& view, Ledger& ledger, const Ask& ask, Time since, Time now) {
+  Hold hold = demand_only(ask, since, now);
+  Holding& kept = hold.kept;
   if (auto uses = place_now(view, ledger, ask)) {
     kept.uses = std::move(*uses);
     return hold;
@@ -212,13 +216,6 @@ Hold make_hold(const StateView& view, Ledger& ledger, const Ask& ask, Time since
     kept.uses.push_back(whole_node(*node));
   }
   return hold;
-}
-
-Time earliest_start(const StateView& view, Ledger& ledger, const Ask& ask, const Hold& hold,
-                    Time now) {
-  if (hold.lacks_nodes_only || hold.nodes_free == kNever) return hold.nodes_free;
-  if (fits_twice(ledger, ask)) return hold.nodes_free;
-  return std::max(hold.nodes_free, quota_free_at(view, ledger, ask, now));
 }
 
 Kept::Kept(Ledger& ledger, const std::vector<const Hold*>& holds, Part part) : ledger_(ledger) {

@@ -25,10 +25,13 @@ struct Hold {
 /// The hold of the head that `ask` speaks of.
 Hold make_hold(const StateView& view, Ledger& ledger, const Ask& ask, Time since, Time now);
 
-/// From when on the head can start at the earliest, by the timeouts and graces of what runs; kNever
-/// when one of those has no timeout.
-Time earliest_start(const StateView& view, Ledger& ledger, const Ask& ask, const Hold& hold,
-                    Time now);
+/// The same without places.
+Hold demand_only(const Ask& ask, Time since, Time now);
+
+/// From when on a head that lacks quota can have its right at the earliest, by the timeouts and
+/// graces of what holds it: of its own share's, when that is at its ceiling, else of everybody's.
+/// kNever when one of those has no timeout. An owner's job may also take back what is lent.
+Time quota_free_at(const StateView& view, Ledger& ledger, const Ask& ask, Time now);
 
 /// When `holding` has given up what it holds, at the latest; kNever when nobody knows. Evictions of
 /// this pass count from `now`; all else does not move with it, so that time alone never lets more

@@ -2,6 +2,7 @@
 // Pass: one run of the planner. Holds the decisions so far and the scratch ledger with their
 // effects, so that every test sees what was decided before. Lives on make_plan's stack.
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -41,6 +42,8 @@ struct HeadHold {
   std::optional<Hold> for_all;  ///< O6: it binds jobs of all shares.
   std::optional<Hold> own;      ///< O5: made on demand, at change number `made_at`.
   std::uint64_t made_at = 0;
+  std::optional<Time> quota_at;  ///< Likewise, at `quota_made_at`.
+  std::uint64_t quota_made_at = 0;
 };
 
 struct ShareCursor {
@@ -101,7 +104,11 @@ class Pass {
   [[nodiscard]] static Time holds_since(const ShareCursor& cursor, const Job& head);
   [[nodiscard]] std::vector<const Hold*> holds_obeyed(const Job& job);
   [[nodiscard]] const Hold& own_hold(ShareCursor& cursor);
-  [[nodiscard]] bool behind_head(const Job& job) const;
+  [[nodiscard]] ShareCursor& cursor_of(ShareId share);
+  [[nodiscard]] bool behind_head(const Job& job);
+  [[nodiscard]] bool fits_beside_head(const Ask& ask, const std::function<bool()>& test);
+  [[nodiscard]] Time head_quota_at(ShareCursor& cursor);
+  [[nodiscard]] bool may_end_in_time(const Ask& ask);
   [[nodiscard]] bool ends_in_time(const Ask& ask, const Hold& hold);
   [[nodiscard]] std::optional<std::vector<InstanceUse>> place_start(const Ask& ask,
                                                                     bool owners_only);
