@@ -39,9 +39,6 @@ class CoreTime final : public Clock {
   std::atomic<std::int64_t> lift_ms_{0};
 };
 
-// Late by so much, timers give what came meanwhile so much time to be heard.
-constexpr Duration kStallGrace{1'000};
-
 rpc::RpcConfig rpc_config(const ServerConfig& config) {
   rpc::RpcConfig rpc;
   rpc.listen = config.listen;
@@ -65,7 +62,7 @@ EngineConfig engine_config(const ServerConfig& config, const Clock& clock) {
 
 class Daemon {
  public:
-  explicit Daemon(const ServerConfig& config) : config_(config), loop_(clock_, kStallGrace) {}
+  explicit Daemon(const ServerConfig& config) : config_(config), loop_(clock_, kStall) {}
 
   ~Daemon() {
     if (stopper_.joinable()) stopper_.join();

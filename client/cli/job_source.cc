@@ -13,17 +13,15 @@ namespace gpuq::cli {
 
 namespace {
 
-Error usage(std::string message) { return Error{ErrorCode::kInvalidArgument, std::move(message)}; }
-
 /// Exactly one of file, script and command.
 Result<> check_source(const JobSource& source) {
   const int given =
       (source.file ? 1 : 0) + (source.script.empty() ? 0 : 1) + (source.command.empty() ? 0 : 1);
   if (given == 0) {
-    return usage("nothing to run: write -- PROGRAM [ARG...], a script, or -f JOB.yaml");
+    return invalid("nothing to run: write -- PROGRAM [ARG...], a script, or -f JOB.yaml");
   }
   if (given > 1) {
-    return usage("give one of: a command after --, a script, -f JOB.yaml; not several");
+    return invalid("give one of: a command after --, a script, -f JOB.yaml; not several");
   }
   return {};
 }
@@ -36,7 +34,7 @@ Result<std::string> read_script(const std::string& path) {
     return Error{ErrorCode::kNotFound,
                  "no script '" + path + "' here; to run a program write -- " + path};
   }
-  return usage(text.error().message);
+  return invalid(text.error().message);
 }
 
 /// Fills `spec` from a script; its directives go below `options`.
@@ -48,7 +46,7 @@ Result<JobOptions> from_script(const Context& context, const JobSource& source,
   auto directives = parse_script(*text, path);
   if (!directives) return directives.error();
   for (const auto& warning : directives->warnings) {
-    if (source.strict) return usage(warning);
+    if (source.strict) return invalid(warning);
     context.note("warning: " + warning);
   }
   std::error_code failed;
@@ -71,7 +69,7 @@ Result<> complete_workdir(v1::JobSpec& spec) {
   const auto present = std::filesystem::current_path(failed);
   if (failed) {
     if (spec.workdir().rfind('/', 0) == 0) return {};
-    return usage("the present directory is gone: give --workdir");
+    return invalid("the present directory is gone: give --workdir");
   }
   spec.set_workdir((present / spec.workdir()).lexically_normal().string());
   if (spec.workdir().size() > 1 && spec.workdir().back() == '/') spec.mutable_workdir()->pop_back();

@@ -5,12 +5,11 @@
 #include <utility>
 
 #include "client/cli/alarm.h"
+#include "client/cli/follow.h"
 
 namespace gpuq::cli {
 
 namespace {
-
-constexpr Duration kPause{500};
 
 /// One output across several connections: knows what has been written.
 class Copying {
@@ -29,7 +28,7 @@ class Copying {
         writer_.finish(source_.prefix, rest_);
         return done;
       }
-      if (stop.wait(kPause)) return {};
+      if (stop.wait(kRetryPause)) return {};
       client_.wait_connected(Duration(2'000));
       reconnected_ = true;
       forget_ended_attempt();

@@ -13,6 +13,9 @@
 
 namespace gpuq {
 
+/// A timer that is so late shows that this process did not run.
+inline constexpr Duration kStall{1'000};
+
 class EventLoop final : public Executor {
  public:
   using TimerId = std::uint64_t;

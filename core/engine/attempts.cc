@@ -11,15 +11,6 @@
 
 namespace gpuq {
 
-Duration grace_of(const Transaction& tx, const Job& job) {
-  const State& state = tx.state();
-  const JobClass& cls = state.job_class(job.cls);
-  if (cls.grace) return *cls.grace;
-  const Share* share = state.policy().share(job.share);
-  if (share != nullptr && share->def.grace) return *share->def.grace;
-  return tx.config().default_grace;
-}
-
 void send_start(Transaction& tx, const Attempt& attempt, std::int32_t instance) {
   StartOrder order;
   order.fence = tx.fence(attempt.id);
@@ -28,7 +19,7 @@ void send_start(Transaction& tx, const Attempt& attempt, std::int32_t instance) 
   order.job = tx.state().job(attempt.job);
   order.cls = tx.state().job_class(order.job.cls);
   order.attempt = attempt;
-  order.grace = grace_of(tx, order.job);
+  order.grace = grace_of(tx.state(), order.job);
   order.run_at_once = attempt.instances.size() == 1;
   tx.effect([order = std::move(order)](AgentGateway& gateway) { gateway.start(order); });
 }

@@ -88,7 +88,7 @@ void evict(Transaction& tx, const Decision& d, const Eviction& eviction) {
                              to_string(eviction.rule), d.rule, record.lost_unit_ms / 1000);
   event.changes.emplace_back(PutPreemption{std::move(record)});
   tx.emit(std::move(event));
-  const Duration grace = grace_of(tx, victim);
+  const Duration grace = grace_of(tx.state(), victim);
   stop_attempt(tx, kScheduler, eviction.attempt, StopCause::kPreempted, grace, reason,
                {PutJob{victim}});
 }

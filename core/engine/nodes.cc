@@ -63,9 +63,8 @@ void set_charges(const State& state, Node& node, const std::vector<ReportedInsta
 
 // Two agents on one machine would offer its devices twice. A device may move: from a node that is
 // DOWN, or that has lost it.
-Result<void> check_devices_elsewhere(const State& state, const Node& node) {
-  std::set<std::string> uuids;
-  for (const Device& device : node.devices) uuids.insert(device.uuid);
+Result<void> check_devices_elsewhere(const State& state, const Node& node,
+                                     const std::set<std::string>& uuids) {
   for (const Node& other : state.nodes()) {
     if (other.name == node.name || other.link == NodeLink::kDown) continue;
     for (const Device& device : other.devices) {
@@ -93,7 +92,6 @@ Result<void> check_registration(const State& state, const RegisterNodeCommand& c
         ErrorCode::kInvalidArgument,
         fmt::format("node name {} is not 1 to 128 of [A-Za-z0-9._-]", quote(command.node.name))};
   }
-  if (auto shared = check_devices_elsewhere(state, command.node); !shared) return shared;
   std::set<std::string> uuids;
   for (const Device& device : command.node.devices) {
     if (device.uuid.empty() || !uuids.insert(device.uuid).second) {
@@ -102,7 +100,7 @@ Result<void> check_registration(const State& state, const RegisterNodeCommand& c
                                quote(command.node.name), quote(device.uuid))};
     }
   }
-  return {};
+  return check_devices_elsewhere(state, command.node, uuids);
 }
 
 // What the server thinks runs there but the agent does not know of: sent again while it can not
@@ -278,7 +276,7 @@ Result<Reply> handle(Transaction& tx, const std::string& actor,
   if (command.admin != NodeAdmin::kDraining) return Reply{};
   for (const AttemptId attempt : attempts_on(tx.state(), id)) {
     if (tx.state().attempt(attempt).stopping()) continue;
-    const Duration grace = grace_of(tx, tx.state().job(tx.state().attempt(attempt).job));
+    const Duration grace = grace_of(tx.state(), tx.state().job(tx.state().attempt(attempt).job));
     stop_attempt(tx, actor, attempt, StopCause::kNodeDrain, grace, detail);
   }
   return Reply{};
@@ -300,7 +298,7 @@ void lose_instances(Transaction& tx, const std::string& actor, AttemptId id, Nod
     end_attempt_as(tx, actor, std::move(attempt), {AttemptOutcome::kLost, -1, true, reason});
     return;
   }
-  const Duration grace = grace_of(tx, tx.state().job(attempt.job));
+  const Duration grace = grace_of(tx.state(), tx.state().job(attempt.job));
   stop_attempt_as(tx, actor, std::move(attempt), StopCause::kGangMember, grace, reason, {});
 }
 

@@ -77,16 +77,10 @@ void end_jobs(Transaction& tx, const std::string& actor, ShareId share,
     } else if (!job.terminating) {
       job.terminating = true;
       job.status_reason = reason;
-      stop_attempt(tx, actor, job.attempt, StopCause::kTerminated, grace_of(tx, job), reason,
-                   {PutJob{job}});
+      stop_attempt(tx, actor, job.attempt, StopCause::kTerminated, grace_of(tx.state(), job),
+                   reason, {PutJob{job}});
     }
   }
-}
-
-Amount cap_of(const ShareDef& share, const std::string& unit) {
-  if (share.capacity_limits.empty()) return kUnlimited;
-  const auto it = std::ranges::find(share.capacity_limits, unit, &CapacityLimit::unit);
-  return it != share.capacity_limits.end() ? it->max_capacity : kZero;
 }
 
 // The attempts that stand above the share's cap in P4's order and that a preemption could stop.
@@ -113,7 +107,8 @@ void stop_excess(Transaction& tx, const std::string& actor, const PolicyTables& 
     const Share* old = before.share(share.id);
     if (old == nullptr) continue;
     for (const Unit& unit : tx.state().policy().units) {
-      if (cap_of(share.def, unit.def.name) >= cap_of(old->def, unit.def.name)) continue;
+      const Amount cap = limit_of(share.def.capacity_limits, unit.def.name);
+      if (cap >= limit_of(old->def.capacity_limits, unit.def.name)) continue;
       for (const AttemptId id : excess_of(tx, share.id, unit.id)) excess.push_back(id);
     }
   }
@@ -121,7 +116,8 @@ void stop_excess(Transaction& tx, const std::string& actor, const PolicyTables& 
   for (const AttemptId id : excess) {
     Job job = tx.state().job(tx.state().attempt(id).job);
     job.status_reason = fmt::format("PREEMPTION_IN_PROGRESS: {}", reason);
-    stop_attempt(tx, actor, id, StopCause::kPreempted, grace_of(tx, job), reason, {PutJob{job}});
+    stop_attempt(tx, actor, id, StopCause::kPreempted, grace_of(tx.state(), job), reason,
+                 {PutJob{job}});
   }
 }
 

@@ -13,9 +13,8 @@ namespace {
 Amount units_on(const UnitDef& unit, const Node& node) {
   std::int64_t count = INT64_MAX;
   if (unit.gpus > 0) {
-    const auto gpus = std::ranges::count_if(node.devices, [&](const Device& device) {
-      return unit.gpu_model.empty() || device.model == unit.gpu_model;
-    });
+    const auto gpus = std::ranges::count_if(
+        node.devices, [&](const Device& device) { return device.is_model(unit.gpu_model); });
     count = gpus / unit.gpus;
   }
   if (unit.cpus > 0) count = std::min<std::int64_t>(count, node.cpus / unit.cpus);

@@ -133,7 +133,7 @@ void exited(Transaction& tx, const std::string& actor, Attempt attempt,
   if (agent_cause == StopCause::kTimeout && !attempt.stopping()) {
     attempt.stop = StopCause::kTimeout;
     attempt.stop_at = tx.now();
-    attempt.grace = grace_of(tx, tx.state().job(attempt.job));
+    attempt.grace = grace_of(tx.state(), tx.state().job(attempt.job));
   }
   const bool bad = instance.exit_code != 0 || instance.start_failed;
   // The members stopped for it end with codes of their own, which say nothing about the job.
@@ -158,7 +158,7 @@ void exited(Transaction& tx, const std::string& actor, Attempt attempt,
   const Job& job = tx.state().job(attempt.job);
   if (bad && !attempt.stopping()) {
     const std::string reason = attempt.status_reason;
-    const Duration grace = grace_of(tx, job);
+    const Duration grace = grace_of(tx.state(), job);
     stop_attempt_as(tx, actor, std::move(attempt), StopCause::kGangMember, grace, reason, {});
     return;
   }

@@ -383,7 +383,7 @@ Result<Reply> handle(Transaction& tx, const std::string& actor, const CancelComm
   }
   job.terminating = true;
   job.status_reason = reason;
-  stop_attempt(tx, actor, job.attempt, StopCause::kTerminated, grace_of(tx, job), reason,
+  stop_attempt(tx, actor, job.attempt, StopCause::kTerminated, grace_of(tx.state(), job), reason,
                {PutJob{job}});
   return Reply{};
 }

@@ -52,7 +52,7 @@ Result<Reply> handle(Transaction& tx, const std::string&, const TickCommand&) {
   for (const AttemptId id : stuck) give_up(tx, id);
   for (const AttemptId id : overdue) {
     const Job& job = state.job(state.attempt(id).job);
-    stop_attempt(tx, "", id, StopCause::kTimeout, grace_of(tx, job),
+    stop_attempt(tx, "", id, StopCause::kTimeout, grace_of(tx.state(), job),
                  "Attempt duration exceeded its timeout");
   }
   std::vector<Change> expired;

@@ -96,9 +96,6 @@ void send_start(Transaction& tx, const Attempt& attempt, std::int32_t instance);
 /// Tells the agents that every instance's end is stored.
 void send_forgets(Transaction& tx, const Attempt& attempt);
 
-/// The grace of a stop of `job`: its own, else its share's, else the configured default (P9).
-Duration grace_of(const Transaction& tx, const Job& job);
-
 /// Ends the shares and queues that were deleted or replaced and have no job left. Emits.
 void finish_deletions(Transaction& tx);
 

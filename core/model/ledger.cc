@@ -14,10 +14,6 @@ constexpr std::size_t index(View view) { return static_cast<std::size_t>(view); 
 Amount min(Amount a, Amount b) { return a < b ? a : b; }
 Amount positive(Amount a) { return a > kZero ? a : kZero; }
 
-bool matches(const Device& device, const std::string& model) {
-  return model.empty() || device.model == model;
-}
-
 // Whole units that one node's resources make, in milli. A unit of exactly one GPU can be had in
 // parts.
 Amount units_of(const UnitDef& unit, std::int64_t gpu_milli, std::int64_t cpus,
@@ -97,19 +93,14 @@ void Ledger::reset(const PolicyTables& policy, const std::vector<Node>& nodes) {
     entry.strategy = share.def.strategy;
     entry.borrow_limit = share.def.borrow_limit;
     entry.min_runtime = share.def.min_runtime;
-    const bool unlimited = share.def.capacity_limits.empty();
-    entry.caps.assign(units_.size(), unlimited ? kUnlimited : kZero);
+    entry.caps.assign(units_.size(), kZero);
     for (const View view : {View::kNow, View::kAfter}) {
       entry.held[index(view)].assign(units_.size(), kZero);
       entry.not_preemptible[index(view)].assign(units_.size(), kZero);
     }
-    for (const CapacityLimit& limit : share.def.capacity_limits) {
-      if (const Unit* unit = policy.unit(limit.unit)) {
-        entry.caps[slot(unit->id)] = limit.max_capacity;
-      }
-    }
     for (const Unit& unit : policy.units) {
-      const Amount cap = entry.caps[slot(unit.id)];
+      const Amount cap = limit_of(share.def.capacity_limits, unit.def.name);
+      entry.caps[slot(unit.id)] = cap;
       PoolBook& pool = book(entry.env, unit.id);
       const bool reserve = entry.strategy == SharingStrategy::kReserve;
       (reserve ? pool.reserve_caps : pool.lending_caps) += cap;
@@ -171,10 +162,7 @@ void Ledger::refresh_pools(const PolicyTables& policy, const std::vector<Node>& 
   for (const Environment& env : policy.environments) {
     for (const Unit& unit : policy.units) {
       PoolBook& pool = book(env.id, unit.id);
-      pool.limit = env.def.capacity_limits.empty() ? kUnlimited : kZero;
-      for (const CapacityLimit& limit : env.def.capacity_limits) {
-        if (limit.unit == unit.def.name) pool.limit = limit.max_capacity;
-      }
+      pool.limit = limit_of(env.def.capacity_limits, unit.def.name);
       Amount present;
       pool.known = kZero;
       for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -184,7 +172,7 @@ void Ledger::refresh_pools(const PolicyTables& policy, const std::vector<Node>& 
         std::int64_t milli = 0;
         for (std::size_t d = 0; d < node.devices.size(); ++d) {
           const Device& device = node.devices[d];
-          if (!matches(device, unit.def.gpu_model)) continue;
+          if (!device.is_model(unit.def.gpu_model)) continue;
           all_milli += 1000;
           if (device.charged || (!device.usable && !foreign[i].in_use[d])) continue;
           milli += 1000 - foreign[i].device_milli[d];
@@ -296,8 +284,7 @@ void Ledger::count_space(std::size_t node, std::size_t device, std::int32_t sign
   const DeviceLoad& load = loads_[node].devices[device];
   const std::size_t env = slot_[static_cast<std::size_t>(node_env_[node].value)];
   for (const std::size_t v : {std::size_t{0}, std::size_t{1}}) {
-    const std::int32_t used = v == 0 ? std::max(load.used[0], load.used[1]) : load.used[1];
-    const std::int32_t free = std::max(0, 1000 - used);
+    const std::int32_t free = std::max(0, load.free(v == 0));
     space_[node].milli[v] += sign * free;
     space_[node].whole[v] += free == 1000 ? sign : 0;
     env_space_[v][env] += sign * free;
@@ -468,9 +455,7 @@ std::size_t Ledger::node_index(NodeId node) const {
 std::int32_t Ledger::device_free(const Node& node, std::int32_t device, bool also_now) const {
   const auto d = static_cast<std::size_t>(device);
   if (!node.devices[d].usable || node.devices[d].charged) return 0;
-  const DeviceLoad& load = loads_[node_index(node.id)].devices[d];
-  const std::int32_t used = also_now ? std::max(load.used[0], load.used[1]) : load.used[1];
-  return 1000 - used;
+  return loads_[node_index(node.id)].devices[d].free(also_now);
 }
 
 std::int64_t Ledger::free_gpu_bound(EnvId env, bool also_now) const {
@@ -485,7 +470,7 @@ std::int64_t Ledger::free_gpu_milli(const Node& node, const std::string& model,
   }
   std::int64_t sum = 0;
   for (std::size_t d = 0; d < node.devices.size(); ++d) {
-    if (!matches(node.devices[d], model)) continue;
+    if (!node.devices[d].is_model(model)) continue;
     sum += std::max(0, device_free(node, static_cast<std::int32_t>(d), also_now));
   }
   return sum;
@@ -543,7 +528,7 @@ std::int32_t Ledger::fitting(const Node& node, const InstanceNeed& need, std::in
   const std::int64_t memory =
       also_now ? std::max(load.memory_mib[0], load.memory_mib[1]) : load.memory_mib[1];
   if (need.wants_gpus()) {
-    if (space.milli[v] < need.whole_gpus * std::int64_t{1000} + need.fraction_milli) return 0;
+    if (space.milli[v] < need.gpu_milli()) return 0;
     if (space.uniform && need.fraction_milli == 0) {
       if (!need.gpu_model.empty() && need.gpu_model != space.model) return 0;
       return host_limit(node.cpus - cpus, node.memory_mib - memory, need,
@@ -554,7 +539,7 @@ std::int32_t Ledger::fitting(const Node& node, const InstanceNeed& need, std::in
   free_milli.clear();
   if (need.wants_gpus()) {
     for (std::size_t d = 0; d < node.devices.size(); ++d) {
-      if (!matches(node.devices[d], need.gpu_model)) continue;
+      if (!node.devices[d].is_model(need.gpu_model)) continue;
       free_milli.push_back(device_free(node, static_cast<std::int32_t>(d), also_now));
     }
   }
@@ -564,7 +549,7 @@ std::int32_t Ledger::fitting(const Node& node, const InstanceNeed& need, std::in
 std::int32_t Ledger::fitting_empty(const Node& node, const InstanceNeed& need, std::int32_t limit) {
   std::vector<std::int32_t> free_milli;
   for (const Device& device : node.devices) {
-    if (matches(device, need.gpu_model)) free_milli.push_back(1000);
+    if (device.is_model(need.gpu_model)) free_milli.push_back(1000);
   }
   return count_fitting(free_milli, node.cpus, node.memory_mib, need, limit);
 }

@@ -62,7 +62,10 @@ struct InstanceNeed {
   std::int32_t fraction_milli = 0;  ///< One more device, in part.
   std::int32_t cpus = 0;
   std::int64_t memory_mib = 0;
-  [[nodiscard]] bool wants_gpus() const { return whole_gpus > 0 || fraction_milli > 0; }
+  [[nodiscard]] std::int64_t gpu_milli() const {
+    return whole_gpus * std::int64_t{1000} + fraction_milli;
+  }
+  [[nodiscard]] bool wants_gpus() const { return gpu_milli() > 0; }
 };
 
 /// The need of one instance of `cls` in its unit request `request`; `unit` is that unit.
@@ -70,6 +73,10 @@ InstanceNeed instance_need(const JobClass& cls, const UnitRequest& request, cons
 
 struct DeviceLoad {
   std::int32_t used[2] = {0, 0};  ///< Milli, by View.
+  /// Milli that are free in kAfter and, with `also_now`, in kNow as well; negative when overbooked.
+  [[nodiscard]] std::int32_t free(bool also_now) const {
+    return 1000 - (also_now && used[0] > used[1] ? used[0] : used[1]);
+  }
   bool operator==(const DeviceLoad&) const = default;
 };
 

@@ -25,6 +25,10 @@ struct Device {
   std::string pci_address;
   bool usable = true;    ///< False: unhealthy or vanished; keeps its attempt, gets nothing new.
   bool charged = false;  ///< Charged to the node (P9): left P until an agent has verified it.
+  /// Whether a unit or need of `wanted` may use it; "" = any.
+  [[nodiscard]] bool is_model(const std::string& wanted) const {
+    return wanted.empty() || model == wanted;
+  }
   bool operator==(const Device&) const = default;
 };
 

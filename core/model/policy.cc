@@ -21,6 +21,12 @@ const Record* by_name(const std::vector<Record>& records, const std::string& nam
 
 }  // namespace
 
+Amount limit_of(const std::vector<CapacityLimit>& limits, const std::string& unit) {
+  if (limits.empty()) return kUnlimited;
+  const auto it = std::ranges::find(limits, unit, &CapacityLimit::unit);
+  return it != limits.end() ? it->max_capacity : kZero;
+}
+
 const char* to_string(SharingStrategy strategy) {
   switch (strategy) {
     case SharingStrategy::kReserve:

@@ -39,6 +39,9 @@ struct CapacityLimit {
   bool operator==(const CapacityLimit&) const = default;
 };
 
+/// What `limits` allow of `unit`: none limit nothing, a unit that they leave out has no room.
+Amount limit_of(const std::vector<CapacityLimit>& limits, const std::string& unit);
+
 struct EnvDef {
   std::string name;
   std::map<std::string, std::string> node_labels;  ///< Selector; empty = every node.

@@ -42,4 +42,7 @@ class StateView {
   StateView& operator=(const StateView&) = default;
 };
 
+/// The grace of a stop of `job`: its own, else its share's, else the configured default (P9).
+Duration grace_of(const StateView& view, const Job& job);
+
 }  // namespace gpuq

@@ -30,4 +30,16 @@ const std::string* domain_of(const Ask& ask, const Node& node) {
   return it == node.labels.end() ? nullptr : &it->second;
 }
 
+Holding holding_for(const Ask& ask, Time now) {
+  Holding holding;
+  holding.job = ask.job->id;
+  holding.share = ask.share;
+  holding.unit = ask.unit->id;
+  holding.demand = ask.demand;
+  holding.priority = ask.job->priority;
+  holding.preemptible = ask.cls->preemptible;
+  holding.started = now;
+  return holding;
+}
+
 }  // namespace gpuq::sched

@@ -26,6 +26,9 @@ struct Ask {
 /// N2: the domain of `node` for this ask; null when it belongs to none.
 const std::string* domain_of(const Ask& ask, const Node& node);
 
+/// What `ask` would hold from `now` on; key, places and victims are the caller's to fill.
+Holding holding_for(const Ask& ask, Time now);
+
 /// The ask of `job` for its `n`-th acceptable unit.
 Ask make_ask(const StateView& view, const Job& job, std::size_t n);
 

@@ -254,22 +254,6 @@ Decision Pass::decision(DecisionKind kind, const Ask& ask, const char* rule) con
   return made;
 }
 
-namespace {
-
-Holding holding_for(const Ask& ask, Time now) {
-  Holding holding;
-  holding.job = ask.job->id;
-  holding.share = ask.share;
-  holding.unit = ask.unit->id;
-  holding.demand = ask.demand;
-  holding.priority = ask.job->priority;
-  holding.preemptible = ask.cls->preemptible;
-  holding.started = now;
-  return holding;
-}
-
-}  // namespace
-
 void Pass::add(Decision made) {
   ++changes_;
   plan_.decisions.push_back(std::move(made));

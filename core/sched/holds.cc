@@ -13,13 +13,6 @@ namespace gpuq::sched {
 
 namespace {
 
-Duration grace_of(const StateView& view, const Job& job) {
-  const JobClass& cls = view.job_class(job.cls);
-  if (cls.grace) return *cls.grace;
-  const Share* share = view.policy().share(job.share);
-  return share != nullptr && share->def.grace ? *share->def.grace : view.default_grace();
-}
-
 /// From `at` on a node holds `count` instances of the head.
 struct Step {
   Time at = kNoTime;
@@ -191,16 +184,9 @@ Hold demand_only(const Ask& ask, Time since, Time now) {
   Hold hold;
   hold.head = ask.job->id;
   hold.since = since;
-  Holding& kept = hold.kept;
-  kept.key = booking_key(ask.job->id);
-  kept.job = ask.job->id;
-  kept.share = ask.share;
-  kept.unit = ask.unit->id;
-  kept.demand = ask.demand;
-  kept.priority = ask.job->priority;
-  kept.preemptible = ask.cls->preemptible;
-  kept.kept_for_head = true;
-  kept.started = now;
+  hold.kept = holding_for(ask, now);
+  hold.kept.key = booking_key(ask.job->id);
+  hold.kept.kept_for_head = true;
   return hold;
 }
 

@@ -30,16 +30,12 @@ struct Draft {
   std::vector<Source> hosts;
 };
 
-bool matches(const Device& device, const InstanceNeed& need) {
-  return need.gpu_model.empty() || device.model == need.gpu_model;
-}
-
 Draft make_draft(const Ledger& ledger, const Node& node, const InstanceNeed& need, bool also_now) {
   Draft draft;
   draft.node = &node;
   const NodeLoad& load = ledger.load(node.id);
   for (std::size_t d = 0; d < node.devices.size(); ++d) {
-    const bool match = matches(node.devices[d], need);
+    const bool match = node.devices[d].is_model(need.gpu_model);
     const auto device = static_cast<std::int32_t>(d);
     const std::int32_t free = match ? ledger.device_free(node, device, also_now) : 0;
     draft.free.push_back(std::max(0, free));
@@ -222,7 +218,7 @@ std::int64_t fullness(const Ledger& ledger, const Node& node, const InstanceNeed
   if (need.whole_gpus == 0) {
     std::int64_t best = std::int64_t{1} << 40;
     for (std::size_t d = 0; d < node.devices.size(); ++d) {
-      if (!matches(node.devices[d], need)) continue;
+      if (!node.devices[d].is_model(need.gpu_model)) continue;
       const std::int32_t free = ledger.device_free(node, static_cast<std::int32_t>(d), also_now);
       if (free < 1000 && free >= need.fraction_milli) best = std::min<std::int64_t>(best, free);
     }
@@ -232,8 +228,7 @@ std::int64_t fullness(const Ledger& ledger, const Node& node, const InstanceNeed
 }
 
 bool may_fit(const Ledger& ledger, const Ask& ask, bool also_now) {
-  const std::int64_t each = ask.need.whole_gpus * std::int64_t{1000} + ask.need.fraction_milli;
-  return ledger.free_gpu_bound(ask.env, also_now) >= each * ask.instances;
+  return ledger.free_gpu_bound(ask.env, also_now) >= ask.need.gpu_milli() * ask.instances;
 }
 
 // N2: the smallest domain that holds the gang, by name among equals; without one, all nodes, or

@@ -155,8 +155,7 @@ std::optional<Taken> take_from_booking(const StateView& view, const Ask& ask,
   }
   const auto matches = [&](NodeId node, std::int32_t device) {
     const Node& n = view.nodes()[view.scratch().node_index(node)];
-    const std::string& model = n.devices[static_cast<std::size_t>(device)].model;
-    return ask.need.gpu_model.empty() || model == ask.need.gpu_model;
+    return n.devices[static_cast<std::size_t>(device)].is_model(ask.need.gpu_model);
   };
   for (const InstanceUse& use : booked) {
     for (const DeviceUse& part : use.devices) {

@@ -7,19 +7,13 @@
 #include <vector>
 
 #include "common/runtime/defaults.h"
+#include "common/runtime/event_loop.h"
 #include "common/runtime/log.h"
 #include "core/base/text.h"
 #include "server/rpc/convert_agent.h"
 #include "server/rpc/text_check.h"
 
 namespace gpuq::rpc {
-
-namespace {
-
-// A timer that is so late shows that this process did not run.
-constexpr Duration kStall{1'000};
-
-}  // namespace
 
 struct AgentHub::Session {
   std::shared_ptr<AgentLink> link;
@@ -302,12 +296,14 @@ void AgentHub::close_all(const Error& why) {
 
 void AgentHub::heard(NodeEntry& entry) { entry.last_seen = clock_.now(); }
 
+Duration AgentHub::patience_with(const NodeEntry& entry) const {
+  return entry.link == NodeLink::kUp ? config_.unreachable_after : config_.node_lost_timeout;
+}
+
 void AgentHub::arm(const std::string& node, NodeEntry& entry) {
   ++entry.timer;
   if (entry.link == NodeLink::kDown) return;
-  const Duration patience =
-      entry.link == NodeLink::kUp ? config_.unreachable_after : config_.node_lost_timeout;
-  executor_.call_at(entry.last_seen + patience,
+  executor_.call_at(entry.last_seen + patience_with(entry),
                     [this, node, timer = entry.timer, alive = std::weak_ptr(alive_)] {
                       if (!alive.expired()) check(node, timer);
                     });
@@ -317,8 +313,7 @@ void AgentHub::check(const std::string& node, std::uint64_t timer) {
   NodeEntry& entry = nodes_[node];
   if (timer != entry.timer) return;
   const Duration silence = clock_.now() - entry.last_seen;
-  const Duration patience =
-      entry.link == NodeLink::kUp ? config_.unreachable_after : config_.node_lost_timeout;
+  const Duration patience = patience_with(entry);
   if (silence >= patience + kStall) {
     // This timer is late: it was the server that stood still. As after a start, the node has all
     // its time anew.

@@ -86,6 +86,7 @@ class AgentHub final : public AgentGateway {
   void send_start(NodeId node, v1::Start start, const std::string& spec);
   void drop_session(NodeEntry& entry, const Error& why);
   void heard(NodeEntry& entry);
+  [[nodiscard]] Duration patience_with(const NodeEntry& entry) const;
   void arm(const std::string& node, NodeEntry& entry);
   void check(const std::string& node, std::uint64_t timer);
   std::string node_name(NodeId node) const;

@@ -128,7 +128,7 @@ void fill_short_on_nodes(const State& state, const Job& job, UnitId asked,
     memory_mib = std::max(memory_mib, node.memory_mib);
     gpus = std::max<std::int64_t>(
         gpus, std::ranges::count_if(node.devices, [&need](const Device& device) {
-          return need.gpu_model.empty() || device.model == need.gpu_model;
+          return device.is_model(need.gpu_model);
         }));
   }
   const auto compare = [&out](std::int64_t needed, std::int64_t most, const std::string& what) {

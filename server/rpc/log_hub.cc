@@ -75,11 +75,6 @@ void LogHub::close_all(const Error& why) {
   }
 }
 
-bool LogHub::connected(const std::string& node) const {
-  const std::lock_guard lock(mutex_);
-  return links_.contains(node);
-}
-
 LogHub::RequestId LogHub::read(const std::string& node, v1::AgentLogRead read, Handler handler) {
   std::shared_ptr<LogLink> link;
   RequestId id = 0;

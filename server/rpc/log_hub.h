@@ -36,7 +36,6 @@ class LogHub {
   void chunk(const std::shared_ptr<LogLink>& link, const v1::AgentLogChunk& chunk);
   void close_all(const Error& why);
 
-  [[nodiscard]] bool connected(const std::string& node) const;
   /// 0 when the node has no log session. `read.request_id` is set here.
   RequestId read(const std::string& node, v1::AgentLogRead read, Handler handler);
   /// No chunk of it is handed on after this returns, except one that is being handed on now.
@@ -49,7 +48,7 @@ class LogHub {
   };
   void fail_requests(const std::string& node);
 
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::optional<Error> stopping_;  ///< Set by close_all(): a later link is closed at once.
   RequestId next_ = 1;
   std::map<std::string, std::shared_ptr<LogLink>> links_;

@@ -18,8 +18,7 @@ inline constexpr const char* kShareColumns =
     "head_wait_limit, enabled, deleting";
 inline constexpr const char* kNodeColumns =
     "id, name, cpus, memory_mib, link, admin, healthy, health_reason, environment, boot_id, "
-    "state_dir_id, "
-    "agent_version, address";
+    "state_dir_id, agent_version, address";
 inline constexpr const char* kDeviceColumns =
     "uuid, model, memory_mib, pci_address, usable, charged";
 inline constexpr const char* kClassColumns =
