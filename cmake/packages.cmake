@@ -8,6 +8,7 @@ find_package(Python3 COMPONENTS Interpreter REQUIRED)
 find_package(benchmark QUIET)
 
 set(GPUQ_GRPC_LIBS "")
+set(GPUQ_ALLOCATOR "")  # docs/decisions/0006-allocator-of-the-server.md
 set(GPUQ_GRPC_SERVER_LIBS "")
 if(NOT GPUQ_CORE_ONLY)
   find_package(Boost 1.74 REQUIRED)
@@ -15,6 +16,10 @@ if(NOT GPUQ_CORE_ONLY)
   find_package(SQLite3 REQUIRED)
   find_package(OpenSSL REQUIRED)
   find_package(CLI11 REQUIRED)
+  if(NOT GPUQ_SANITIZE)
+    find_package(mimalloc REQUIRED)
+    set(GPUQ_ALLOCATOR mimalloc)
+  endif()
   if(GPUQ_GRPC)
     find_package(Protobuf REQUIRED)  # Debian ships no config package: the module, then gRPC's
     find_package(gRPC CONFIG REQUIRED)

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/result.h"
+#include "core/base/shared_bytes.h"
 #include "core/model/event.h"
 
 namespace gpuq {
@@ -36,7 +37,7 @@ struct JobRequest {
   std::optional<std::int32_t> preemption_retries;
   std::int32_t max_attempts = 1;
   std::vector<ExitRule> exit_rules;
-  std::string spec;  ///< Opaque bytes for the agent side, stored as they are.
+  SharedBytes spec;  ///< Opaque bytes for the agent side, stored as they are.
 };
 
 struct SubmitCommand {

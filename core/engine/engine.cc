@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/base/check.h"
+#include "core/engine/gather.h"
 #include "core/engine/policy_change.h"
 #include "core/engine/transaction.h"
 #include "core/sched/planner.h"
@@ -73,6 +74,7 @@ class Engine::Impl {
   void schedule_all_ticks();
   void tick();
   [[nodiscard]] Time now();
+  [[nodiscard]] bool commands_due() const;
   void finish_drain();
 
   Store& store_;
@@ -98,6 +100,8 @@ class Engine::Impl {
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 
   std::deque<Queued> queue_;
+  Gather gather_;
+  Time commit_began_{};
   std::deque<std::function<void(const State&)>> queries_;
   bool pump_scheduled_ = false;
   bool stopping_ = false;
@@ -203,7 +207,7 @@ void Engine::Impl::pump() {
     return;
   }
   commands_ran_last_ = false;
-  if (!queue_.empty() || !queries_.empty()) return schedule_pump();
+  if (commands_due() || !queries_.empty()) return schedule_pump();
   finish_drain();
 }
 
@@ -213,13 +217,17 @@ void Engine::Impl::run_queries() {
   for (const auto& query : queries) query(state_);
 }
 
+bool Engine::Impl::commands_due() const {
+  return !queue_.empty() && gather_.done(queue_.size(), clock_.now());
+}
+
 bool Engine::Impl::run_commands() {
+  if (!commands_due()) return false;
   std::deque<Queued> batch;
   while (!queue_.empty() && batch.size() < config_.max_batch_commands) {
     batch.push_back(std::move(queue_.front()));
     queue_.pop_front();
   }
-  if (batch.empty()) return false;
   Transaction tx(state_, config_, now());
   std::vector<Answer> answers;
   answers.reserve(batch.size());
@@ -282,6 +290,7 @@ void Engine::Impl::commit(Transaction& tx, std::vector<Answer> answers) {
   batch.events = tx.events();
   ++stats_.batches;
   in_flight_ = true;
+  commit_began_ = clock_.now();
   store_.commit(std::move(batch),
                 [this, alive = std::weak_ptr<bool>(alive_), events = std::move(tx.events()),
                  effects = std::move(tx.effects()),
@@ -301,6 +310,12 @@ void Engine::Impl::committed(const std::vector<Event>& events, const std::vector
   if (!events.empty()) observer_.on_committed(events);
   for (Answer& answer : answers) answer.reply(std::move(answer.result));
   for (const Effect& effect : effects) effect(gateway_);
+  const Time now = clock_.now();
+  if (gather_.begin(answers.size(), queue_.size(), now - commit_began_, now)) {
+    executor_.call_at(gather_.until(), [this, alive = std::weak_ptr<bool>(alive_)] {
+      if (!alive.expired()) schedule_pump();
+    });
+  }
   schedule_pump();
 }
 

@@ -23,7 +23,7 @@ constexpr std::size_t kMaxUnits = 16;
 struct Prepared {
   Job job;
   JobClass cls;
-  const std::string* spec = nullptr;
+  SharedBytes spec;
 };
 
 template <typename Range>
@@ -254,7 +254,7 @@ Result<Prepared> prepare(const PolicyTables& policy, const JobRequest& request) 
   prepared.cls.preemption_retries = request.preemption_retries;
   prepared.cls.max_attempts = request.max_attempts;
   prepared.cls.exit_rules = request.exit_rules;
-  prepared.spec = &request.spec;
+  prepared.spec = request.spec;
   return prepared;
 }
 
@@ -267,6 +267,7 @@ JobId admit(Transaction& tx, const std::string& actor, const std::string& user, 
   job.created_at = tx.now();
   job.runnable_since = tx.now();
   std::vector<Change> changes;
+  changes.reserve(3 + extra.size());
   if (const JobClass* known = state.find_class(prepared.cls)) {
     job.cls = known->id;
   } else {
@@ -275,7 +276,7 @@ JobId admit(Transaction& tx, const std::string& actor, const std::string& user, 
     changes.emplace_back(PutClass{prepared.cls});
   }
   changes.emplace_back(PutJob{job});
-  changes.emplace_back(PutSpec{job.id, *prepared.spec});
+  changes.emplace_back(PutSpec{job.id, std::move(prepared.spec)});
   for (Change& change : extra) changes.push_back(std::move(change));
   Event event = tx.job_event(EventType::kJobSubmitted, actor, job);
   event.changes = std::move(changes);
@@ -304,6 +305,7 @@ Result<Reply> handle(Transaction& tx, const std::string& actor, const SubmitComm
   }
   if (command.jobs.empty()) return invalid("the submission holds no job");
   std::vector<Prepared> prepared;
+  prepared.reserve(command.jobs.size());
   for (std::size_t i = 0; i < command.jobs.size(); ++i) {
     auto one = prepare(state.policy(), command.jobs[i]);
     if (!one) {

@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/base/shared_bytes.h"
 #include "core/model/job.h"
 #include "core/model/node.h"
 #include "core/model/policy.h"
@@ -61,7 +62,7 @@ struct PutJob {
 };
 struct PutSpec {
   JobId id;
-  std::string bytes;
+  SharedBytes bytes;
 };  ///< Not kept in memory.
 struct PutAttempt {
   Attempt record;

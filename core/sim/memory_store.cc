@@ -77,7 +77,7 @@ void MemoryStore::apply(RowChanges rows) {
   if (rows.policy) policy_ = std::move(*rows.policy);
   for (Node& node : rows.nodes) nodes_[node.id] = std::move(node);
   for (JobClass& cls : rows.classes) classes_[cls.id] = std::move(cls);
-  for (PutSpec& spec : rows.specs) specs_[spec.id] = std::move(spec.bytes);
+  for (const PutSpec& spec : rows.specs) specs_[spec.id] = spec.bytes.get();
   for (Job& job : rows.jobs) jobs_[job.id] = std::move(job);
   for (Attempt& attempt : rows.attempts) attempts_[attempt.id] = std::move(attempt);
   for (Booking& booking : rows.bookings) bookings_[booking.job] = std::move(booking);

@@ -51,8 +51,7 @@ void State::put(const PutJob& change) {
   const auto it = jobs_.find(job.id);
   if (it == jobs_.end()) {
     ++class_refs_[job.cls];
-    const Job& added = jobs_.emplace(job.id, job).first->second;
-    index_job(added);
+    index_job(jobs_.emplace_hint(jobs_.end(), job.id, job)->second);  // Ids only grow.
   } else {
     GPUQ_CHECK(it->second.cls == job.cls);
     unindex_job(it->second);
@@ -61,7 +60,7 @@ void State::put(const PutJob& change) {
     index_job(it->second);
     if (reordered) refresh_holdings(it->second);
   }
-  touched_.jobs.insert(job.id);
+  touched_.jobs.insert(touched_.jobs.end(), job.id);
 }
 
 // A changed priority changes the job's place in P4's order.
@@ -201,7 +200,8 @@ void State::index_job(const Job& job) {
   if (bookings_.contains(job.id)) {
     share.booked.insert(wait_key(job));
   } else {
-    share.groups[job.cls].jobs.insert(wait_key(job));
+    std::set<WaitKey>& jobs = share.groups[job.cls].jobs;
+    jobs.insert(jobs.end(), wait_key(job));
   }
 }
 

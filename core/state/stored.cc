@@ -80,6 +80,7 @@ namespace {
 // Final values of the touched keys: what still exists is put, the rest is dropped.
 template <typename Keys, typename Map, typename Puts, typename Drops>
 void split(const Keys& keys, const Map& map, Puts& puts, Drops&& drop) {
+  puts.reserve(keys.size());
   for (const auto& key : keys) {
     const auto it = map.find(key);
     if (it == map.end()) {
@@ -94,7 +95,7 @@ void split(const Keys& keys, const Map& map, Puts& puts, Drops&& drop) {
 
 RowChanges State::take_changes() {
   RowChanges rows;
-  const Touched touched = std::exchange(touched_, {});
+  Touched touched = std::exchange(touched_, {});
   const auto no_drop = [](const auto&) {};
   split(touched.classes, classes_, rows.classes,
         [&](ClassId id) { rows.drop_classes.push_back(id); });
@@ -114,8 +115,8 @@ RowChanges State::take_changes() {
       rows.nodes.push_back(*it);
     }
   }
-  rows.specs = touched.specs;
-  rows.archive_jobs = touched.archived;
+  rows.specs = std::move(touched.specs);
+  rows.archive_jobs = std::move(touched.archived);
   if (touched.policy) rows.policy = policy_;
   return rows;
 }

@@ -259,7 +259,7 @@ Result<JobRequest> to_job_request(const v1::JobSpec& spec) {
   request.name = spec.job_name().empty() ? default_name(spec.command(0)) : spec.job_name();
   request.queue = spec.job_queue();
   request.share = spec.quota_share_name();
-  spec.SerializeToString(&request.spec);
+  request.spec = SharedBytes(spec.SerializeAsString());
   return request;
 }
 

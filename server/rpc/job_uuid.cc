@@ -1,5 +1,6 @@
 #include "server/rpc/job_uuid.h"
 
+#include <fmt/compile.h>
 #include <fmt/format.h>
 
 #include <charconv>
@@ -43,8 +44,8 @@ std::string job_uuid(std::string_view store_id, JobId job) {
   const std::uint64_t high = upper(store_id);
   const std::uint64_t low =
       ((static_cast<std::uint64_t>(job.value) & kNumberMask) ^ mask(store_id)) | kVariant;
-  return fmt::format("{:08x}-{:04x}-{:04x}-{:04x}-{:012x}", high >> 32, (high >> 16) & 0xffff,
-                     high & 0xffff, low >> 48, low & 0xffffffffffffULL);
+  return fmt::format(FMT_COMPILE("{:08x}-{:04x}-{:04x}-{:04x}-{:012x}"), high >> 32,
+                     (high >> 16) & 0xffff, high & 0xffff, low >> 48, low & 0xffffffffffffULL);
 }
 
 std::optional<JobId> job_of_uuid(std::string_view store_id, std::string_view uuid) {

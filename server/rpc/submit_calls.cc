@@ -42,38 +42,50 @@ void fill(const Error& error, v1::CallError& out) {
 }
 
 // A whole batch on its way: entries without token go as one command first; where that one is
-// refused, or has tokens, each goes alone, so that each gets a result of its own.
+// refused, or has tokens, each goes alone, so that each gets a result of its own. What an answer
+// needs of an entry stays here, its request moves to the engine.
 class Batch : public std::enable_shared_from_this<Batch> {
  public:
   Batch(ServiceContext& context, SubmitBatchCall* call) : context_(context), call_(call) {}
 
   void run() {
+    const int jobs = call_->request.jobs_size();
     std::vector<int> plain;
-    for (int i = 0; i < call_->request.jobs_size(); ++i) {
+    SubmitCommand together;
+    together.user = call_->caller.user;
+    together.jobs.reserve(static_cast<std::size_t>(jobs));
+    entries_.reserve(static_cast<std::size_t>(jobs));
+    for (int i = 0; i < jobs; ++i) {
       v1::SubmitResult& result = *call_->response.add_results();
-      commands_.push_back(to_command(call_->request.jobs(i), call_->caller.user));
-      if (!commands_.back()) {
-        fill(commands_.back().error(), *result.mutable_error());
-      } else if (commands_.back()->client_token.empty()) {
-        plain.push_back(i);
-      } else {
-        alone_.push_back(i);
+      Entry& entry = entries_.emplace_back();
+      auto command = to_command(call_->request.jobs(i), call_->caller.user);
+      if (!command) {
+        fill(command.error(), *result.mutable_error());
+        continue;
       }
+      entry = {command->jobs.front().name, command->jobs.front().spec};
+      if (!command->client_token.empty()) {
+        alone_.push_back(i);
+        continue;
+      }
+      plain.push_back(i);
+      together.jobs.push_back(std::move(command->jobs.front()));
     }
     pending_ = 1;
     if (!plain.empty()) {
-      post_together(std::move(plain));
+      post_together(std::move(plain), std::move(together));
     } else {
       post_alone();
     }
   }
 
  private:
-  void post_together(std::vector<int> entries) {
-    SubmitCommand command;
-    command.user = call_->caller.user;
-    command.jobs.reserve(entries.size());
-    for (const int i : entries) command.jobs.push_back(commands_[index(i)]->jobs.front());
+  struct Entry {
+    std::string name;
+    SharedBytes spec;
+  };
+
+  void post_together(std::vector<int> entries, SubmitCommand command) {
     context_.engine.post(
         Command{command.user, std::move(command)},
         [self = shared_from_this(), entries = std::move(entries)](Result<Reply> reply) {
@@ -97,8 +109,9 @@ class Batch : public std::enable_shared_from_this<Batch> {
     std::ranges::sort(alone_);
     pending_ += alone_.size();
     for (const int i : alone_) {
-      SubmitCommand command = *commands_[index(i)];
-      context_.engine.post(Command{command.user, std::move(command)},
+      // It was converted once without a fault, and the request is as it was.
+      auto command = to_command(call_->request.jobs(i), call_->caller.user);
+      context_.engine.post(Command{command->user, std::move(*command)},
                            [self = shared_from_this(), i](Result<Reply> reply) {
                              if (reply) {
                                self->accept(i, reply->jobs.front());
@@ -112,10 +125,9 @@ class Batch : public std::enable_shared_from_this<Batch> {
   }
 
   void accept(int i, JobId job) {
-    JobRequest& request = commands_[index(i)]->jobs.front();
-    context_.specs.put(job, std::move(request.spec));
-    fill(context_, job, std::move(request.name),
-         *call_->response.mutable_results(i)->mutable_job());
+    Entry& entry = entries_[static_cast<std::size_t>(i)];
+    context_.specs.put(job, std::move(entry.spec));
+    fill(context_, job, std::move(entry.name), *call_->response.mutable_results(i)->mutable_job());
   }
 
   void refuse(int i, const Error& error) {
@@ -126,11 +138,9 @@ class Batch : public std::enable_shared_from_this<Batch> {
     if (--pending_ == 0) call_->finish();
   }
 
-  static std::size_t index(int i) { return static_cast<std::size_t>(i); }
-
   ServiceContext& context_;
   SubmitBatchCall* call_;
-  std::vector<Result<SubmitCommand>> commands_;
+  std::vector<Entry> entries_;
   std::vector<int> alone_;
   std::atomic<std::size_t> pending_{0};
 };
@@ -140,16 +150,17 @@ class Batch : public std::enable_shared_from_this<Batch> {
 void submit(ServiceContext& context, SubmitCall* call) {
   auto command = to_command(call->request, call->caller.user);
   if (!command) return call->finish(command.error());
-  const JobRequest& job = command->jobs.front();
-  context.engine.post(
-      Command{call->caller.user, *command},
-      [&context, call, name = job.name, spec = job.spec](Result<Reply> reply) mutable {
-        if (!reply) return call->finish(reply.error());
-        const JobId id = reply->jobs.front();
-        if (!reply->repeated_token) context.specs.put(id, std::move(spec));
-        fill(context, id, std::move(name), call->response);
-        call->finish();
-      });
+  std::string name = command->jobs.front().name;
+  SharedBytes spec = command->jobs.front().spec;
+  context.engine.post(Command{call->caller.user, std::move(*command)},
+                      [&context, call, name = std::move(name),
+                       spec = std::move(spec)](Result<Reply> reply) mutable {
+                        if (!reply) return call->finish(reply.error());
+                        const JobId id = reply->jobs.front();
+                        if (!reply->repeated_token) context.specs.put(id, std::move(spec));
+                        fill(context, id, std::move(name), call->response);
+                        call->finish();
+                      });
 }
 
 void submit_batch(ServiceContext& context, SubmitBatchCall* call) {

@@ -77,7 +77,7 @@ void RowWriter::write(const RowChanges& rows) {
   for (const Node& node : rows.nodes) write(node);
   for (const JobClass& cls : rows.classes) write(cls);
   for (const Job& job : rows.jobs) job_fields(job, writes(put_job_));
-  for (const PutSpec& spec : rows.specs) put_spec_.run(spec.id, BlobRef{spec.bytes});
+  for (const PutSpec& spec : rows.specs) put_spec_.run(spec.id, BlobRef{spec.bytes.get()});
   for (const Attempt& attempt : rows.attempts) write(attempt);
   for (const Booking& booking : rows.bookings) write(booking);
   for (const Preemption& record : rows.preemptions) {

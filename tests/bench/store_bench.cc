@@ -180,7 +180,7 @@ class StoreBench {
   void add_job(CommitBatch& batch) {
     const JobId id(next_job_++);
     batch.rows.jobs.push_back(make_job(id));
-    batch.rows.specs.push_back({id, std::string(kSpecBytes, 's')});
+    batch.rows.specs.push_back({id, SharedBytes(std::string(kSpecBytes, 's'))});
     add_event(batch, EventType::kJobSubmitted, id);
   }
   void add_start(CommitBatch& batch, JobId id) {

@@ -32,7 +32,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kSinglesInFlight = 64;
-constexpr int kBatchesInFlight = 4;
+constexpr int kBatchesInFlight = 16;
 constexpr int kBatchJobs = 100;
 constexpr int kRounds = 3;
 constexpr auto kRoundTime = std::chrono::milliseconds(1'500);
@@ -158,7 +158,8 @@ class Caller {
     end_ = begin + kRoundTime;
     for (int i = 0; i < in_flight; ++i) call();
     std::unique_lock lock(mutex_);
-    all_done_.wait(lock, [this] { return running_ == 0; });
+    // Until the last callback has let go of its call, not only until it has begun.
+    all_done_.wait(lock, [this] { return running_ == 0 && alive_ == 0; });
     const std::chrono::duration<double> took = Clock::now() - begin;
     std::ranges::sort(times_us_);
     return {static_cast<double>(times_us_.size()) / took.count(),
@@ -172,8 +173,20 @@ class Caller {
     Clock::time_point begin = Clock::now();
   };
 
+  std::shared_ptr<Call> new_call() {
+    {
+      const std::lock_guard lock(mutex_);
+      ++alive_;
+    }
+    return std::shared_ptr<Call>(new Call, [this](Call* call) {
+      delete call;
+      const std::lock_guard lock(mutex_);
+      if (--alive_ == 0) all_done_.notify_all();
+    });
+  }
+
   void call() {
-    auto one = std::make_shared<Call>();
+    auto one = new_call();
     (stub_->async()->*method_)(&one->context, &request_, &one->response,
                                [this, one](const grpc::Status& status) { done(*one, status); });
   }
@@ -181,12 +194,14 @@ class Caller {
   void done(const Call& one, const grpc::Status& status) {
     GPUQ_CHECK_MSG(status.ok(), status.error_message());
     const auto now = Clock::now();
+    bool more = false;
     {
       const std::lock_guard lock(mutex_);
       times_us_.push_back(std::chrono::duration<double, std::micro>(now - one.begin).count());
-      if (now >= end_ && --running_ == 0) all_done_.notify_all();
+      more = now < end_;
+      if (!more) --running_;
     }
-    if (now < end_) call();
+    if (more) call();
   }
 
   const Method method_;
@@ -196,6 +211,7 @@ class Caller {
   std::condition_variable all_done_;
   std::vector<double> times_us_;
   int running_ = 0;
+  int alive_ = 0;
   Clock::time_point end_;
 };
 

@@ -198,7 +198,7 @@ TEST_F(AgentHubTest, ASecondAgentOfTheNameIsRefusedWhileTheFirstLives) {
 
 TEST_F(AgentHubTest, OrdersWaitForTheWelcome) {
   put_node("n1");
-  specs_.put(JobId(7), spec_bytes());
+  specs_.put(JobId(7), SharedBytes(spec_bytes()));
   auto link = std::make_shared<FakeLink>();
   hub_.hello(link, hello());
   hub_.start(start_order());
@@ -232,7 +232,7 @@ TEST_F(AgentHubTest, AStartCarriesTheSpec) {
 
 TEST_F(AgentHubTest, OrdersForANodeWithoutSessionAreDropped) {
   put_node("n1");
-  specs_.put(JobId(7), spec_bytes());
+  specs_.put(JobId(7), SharedBytes(spec_bytes()));
   hub_.start(start_order());
   hub_.stop({{kStore, 3, AttemptId(9)}, NodeId(1), 0, StopCause::kPreempted, Duration(500)});
   hub_.go({kStore, 3, AttemptId(9)}, NodeId(5), 0);

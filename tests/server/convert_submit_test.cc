@@ -78,7 +78,7 @@ TEST(ConvertSubmit, EverythingIsTakenOver) {
   EXPECT_TRUE(request->exit_zero_after_stop_succeeds);
 
   v1::JobSpec stored;
-  ASSERT_TRUE(stored.ParseFromString(request->spec));
+  ASSERT_TRUE(stored.ParseFromString(request->spec.get()));
   EXPECT_EQ(stored.SerializeAsString(), spec.SerializeAsString());
 }
 

@@ -70,14 +70,14 @@ TEST(ResumeToken, OnlyOwnOnesAreRead) {
 
 TEST(SpecCache, ForgetsTheOldestBeyondItsBytes) {
   SpecCache cache(10);
-  cache.put(JobId(1), "aaaa");
-  cache.put(JobId(2), "bbbb");
-  cache.put(JobId(3), "cccc");
+  cache.put(JobId(1), SharedBytes("aaaa"));
+  cache.put(JobId(2), SharedBytes("bbbb"));
+  cache.put(JobId(3), SharedBytes("cccc"));
   EXPECT_EQ(cache.find(JobId(1)), nullptr);
   ASSERT_NE(cache.find(JobId(2)), nullptr);
   EXPECT_EQ(*cache.find(JobId(3)), "cccc");
   EXPECT_EQ(cache.bytes(), 8U);
-  cache.put(JobId(4), std::string(11, 'x'));
+  cache.put(JobId(4), SharedBytes(std::string(11, 'x')));
   EXPECT_EQ(cache.find(JobId(4)), nullptr);
 }
 

@@ -59,6 +59,13 @@ class Bench final : public Observer {
   }
 
   void run() { executor_->run(); }
+  void run_one() { (void)executor_->run_one(); }
+  /// Runs until a batch has been given to the store and its answer is still to come.
+  void run_to_the_next_commit() {
+    const auto batches = engine_->stats().batches;
+    while (engine_->stats().batches == batches && executor_->run_one()) {
+    }
+  }
   void advance(Duration by) {
     const Time end = clock_.now() + by;
     while (executor_->next_timer() <= end) {

@@ -303,6 +303,44 @@ TEST(Draining, AnswersWhatIsQueuedAndRefusesTheRest) {
   EXPECT_FALSE(s.answers.at(1).has_value());
 }
 
+/// Eight callers whose commit takes 4 ms, while four others come.
+struct SlowDisk : OneShare {
+  SlowDisk() {
+    submit(8);
+    bench.run_one();  // From here on the batch is due.
+    submit(4);
+    bench.run_to_the_next_commit();
+    batches = bench.engine().stats().batches;
+    bench.advance(Duration(4));
+  }
+  void submit(int jobs) {
+    for (int i = 0; i < jobs; ++i) {
+      bench.post(Bench::submission(Bench::request("A")), answers.next());
+    }
+  }
+  [[nodiscard]] std::uint64_t new_batches() { return bench.engine().stats().batches - batches; }
+  std::uint64_t batches = 0;
+};
+
+TEST(SlowDisk, WhoWasAnsweredSharesTheNextCommitWithWhoWaited) {
+  SlowDisk s;
+  EXPECT_TRUE(s.answers.got.at(7).has_value());
+  EXPECT_FALSE(s.answers.got.at(8).has_value());
+  const auto before = s.new_batches();
+  s.submit(8);
+  s.bench.run_to_the_next_commit();
+  s.bench.run();
+  EXPECT_EQ(s.new_batches(), before + 1);
+  EXPECT_TRUE(s.answers.got.at(19).has_value());
+}
+
+TEST(SlowDisk, NobodyWaitsLongForCallersWhoDoNotComeBack) {
+  SlowDisk s;
+  EXPECT_FALSE(s.answers.got.at(11).has_value());
+  s.bench.advance(Duration(1));
+  EXPECT_TRUE(s.answers.got.at(11).has_value());
+}
+
 TEST(Queueing, IsBounded) {
   EngineConfig config;
   config.max_queued_commands = 3;

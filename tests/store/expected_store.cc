@@ -58,7 +58,7 @@ void ExpectedStore::apply(const CommitBatch& batch) {
   for (const JobClass& record : rows.classes) classes[record.id] = record;
   for (const JobClass& record : rows.classes) all_classes[record.id] = record;
   for (const Job& record : rows.jobs) jobs[record.id] = record;
-  for (const PutSpec& record : rows.specs) specs[record.id] = record.bytes;
+  for (const PutSpec& record : rows.specs) specs[record.id] = record.bytes.get();
   for (const Attempt& record : rows.attempts) attempts[record.id] = record;
   for (const Booking& record : rows.bookings) bookings[record.job] = record;
   for (const Preemption& record : rows.preemptions) preemptions[record.id] = record;

@@ -281,7 +281,7 @@ void BatchGenerator::add_jobs(const ExpectedStore& now, CommitBatch& batch,
   for (auto left = number(1, 5); left > 0; --left) {
     const JobId id(next_.next_job++);
     rows.jobs.push_back(job(id, rows.classes.back().id, tables));
-    rows.specs.push_back({id, text() + std::string("\0\xff", 2)});
+    rows.specs.push_back({id, SharedBytes(text() + std::string("\0\xff", 2))});
     for (std::int32_t n = 1; n <= number(0, 3); ++n) {
       rows.attempts.push_back(attempt(AttemptId(next_.next_attempt++), id, n, nodes));
     }
