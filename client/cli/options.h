@@ -123,6 +123,9 @@ struct NodeOptions {
 
 struct SimulateOptions {
   std::vector<std::string> files;
+  std::string trace;    ///< A table of jobs to add; "" = none.
+  std::string compare;  ///< A policy or scenario file; "" = none.
+  std::string plot;     ///< Where to write a picture; "" = nowhere.
 };
 
 struct VersionOptions {};

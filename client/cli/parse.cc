@@ -178,12 +178,25 @@ void add_administration(CLI::App& app, Storage& s) {
   apply->add_flag("--prune", s.apply.prune, "Delete what the file leaves out");
   apply->add_flag("--drain", s.apply.drain,
                   "Stop jobs that a lowered limit leaves above it, not only when others need room");
-  CLI::App* simulate =
-      command(app, s, "simulate", "Run scenario files in virtual time and check what they expect",
-              "Needs no server. Exit status 1: an expectation does not hold; 2: a file is wrong;\n"
-              "3: a file is not there.\n\n" +
-                  example("  gpuq simulate tests/scenario/*.yaml"));
+  CLI::App* simulate = command(
+      app, s, "simulate", "Run scenario files in virtual time and check what they expect",
+      "Needs no server. Exit status 1: an expectation does not hold; 2: a file is wrong;\n"
+      "3: a file is not there. The columns of a table are submit_s (required), job, queue,\n"
+      "share, unit, gpus, instances, priority, cpus, runtime_s, timeout_s, grace_s,\n"
+      "checkpoint_s, start_delay_s and preemptible.\n\n" +
+          example("  gpuq simulate tests/scenario/*.yaml\n"
+                  "  gpuq simulate cluster.yaml --trace june.csv --compare new-policy.yaml"));
   simulate->add_option("FILE", s.simulate.files, "Scenario files")->required()->type_name("");
+  simulate->add_option("--trace", s.simulate.trace, "Add the jobs of a table (CSV) to the scenario")
+      ->type_name("FILE");
+  simulate
+      ->add_option("--compare", s.simulate.compare,
+                   "Run the same jobs under the policy of this policy or scenario file too")
+      ->type_name("FILE");
+  simulate
+      ->add_option("--plot", s.simulate.plot,
+                   "Write a picture (SVG): use by share over time, and waiting jobs")
+      ->type_name("FILE");
   command(app, s, "version", "Versions of this program and of the server",
           example("  gpuq version --json"));
 }

@@ -42,6 +42,7 @@ void read_defaults(MapReader& root, ScenarioReader& reader) {
   MapReader map(*node, "defaults", reader.issues);
   map.duration("runtime", reader.default_runtime);
   map.duration("grace", reader.scenario.default_grace);
+  reader.scenario.default_runtime = reader.default_runtime;
   map.finish();
 }
 
@@ -67,6 +68,12 @@ Result<sim::Scenario> parse_scenario_text(std::string_view text, const std::stri
   map.finish();
   if (has_errors(reader.issues)) return as_error(reader.issues, file_name);
   return std::move(reader.scenario);
+}
+
+bool is_scenario_text(std::string_view text) {
+  std::vector<FileIssue> issues;
+  const auto root = parse_yaml(text, issues);
+  return root && std::ranges::find(root->keys, "scenario", &YamlKey::name) != root->keys.end();
 }
 
 Result<sim::Scenario> parse_scenario_file(const std::string& path, const ScenarioOptions& options) {

@@ -23,4 +23,7 @@ Result<sim::Scenario> parse_scenario_file(const std::string& path,
 Result<sim::Scenario> parse_scenario_text(std::string_view text, const std::string& file_name,
                                           const ScenarioOptions& options = {});
 
+/// Whether the text is meant to be a scenario: a map with the key `scenario`.
+bool is_scenario_text(std::string_view text);
+
 }  // namespace gpuq

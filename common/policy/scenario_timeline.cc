@@ -215,7 +215,7 @@ void read_entry(const YamlNode& item, const std::string& path, ScenarioReader& r
   Duration at{0};
   map.require("at");
   map.duration("at", at);
-  sim::TimelineStep step{Time(at), item.at.line, sim::RestartStep{}};
+  sim::TimelineStep step{Time(at), item.at.line, false, sim::RestartStep{}};
   int actions = 0;
   const auto take = [&](const char* key) {
     const YamlNode* node = map.find(key);

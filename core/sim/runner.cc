@@ -34,7 +34,7 @@ class Runner {
         options_(options),
         world_(engine_config(scenario, options),
                [this](const std::vector<Event>& events) { record(events); }),
-        meter_(scenario) {}
+        meter_(options.samples) {}
 
   Result<RunResult> run();
 
@@ -70,7 +70,8 @@ class Runner {
 void Runner::wrong(const TimelineStep& at, const std::string& message) {
   if (error_) return;
   error_ = Error{ErrorCode::kInvalidArgument,
-                 fmt::format("{}:{}: {}", scenario_.file, at.line, message)};
+                 fmt::format("{}:{}: {}", at.traced ? scenario_.trace_file : scenario_.file,
+                             at.line, message)};
 }
 
 Result<void> Runner::set_up() {
@@ -205,6 +206,9 @@ void Runner::run_until(Time end, bool to_the_end) {
       next = std::min(next, *scenario_.expect[next_expect_].at);
     }
     if (next == kNever || (!to_the_end && next > end)) return;
+    // A timer that finds all jobs ended is no part of the run.
+    const State& state = world_.state();
+    if (next > end && state.ended_jobs().size() == state.jobs().size()) return;
     meter_.advance(next, world_.state());
     world_.clock().set(next);
     world_.agents().run_due();
@@ -232,6 +236,7 @@ Result<RunResult> Runner::run() {
                       result_.failures);
   }
   result_.summary = meter_.summary(world_.state());
+  result_.series = meter_.series();
   return std::move(result_);
 }
 

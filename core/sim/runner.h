@@ -28,6 +28,13 @@ struct Failure {
   std::string message;    ///< What was expected and what was found instead.
 };
 
+/// The jobs of one priority in a share.
+struct PrioritySummary {
+  std::int32_t priority = 0;  ///< As submitted.
+  std::int64_t jobs = 0;
+  Duration wait_p50{0}, wait_p95{0}, wait_max{0};
+};
+
 struct ShareSummary {
   std::string share;
   std::int64_t jobs = 0;
@@ -36,6 +43,15 @@ struct ShareSummary {
   double used_unit_seconds = 0;                    ///< Held by running attempts.
   double borrowed_unit_seconds = 0;                ///< Of that, above the share's cap.
   double lost_unit_seconds = 0;                    ///< Work that preemptions threw away.
+  std::vector<PrioritySummary> priorities;         ///< High first.
+};
+
+/// Means over equal spans of time: units held by each share, and jobs that wait.
+struct Series {
+  Duration span{0};
+  std::vector<std::string> shares;
+  std::vector<std::vector<double>> held;  ///< By span, then by share.
+  std::vector<double> waiting;            ///< By span.
 };
 
 struct Summary {
@@ -50,9 +66,11 @@ struct RunResult {
   std::vector<LogLine> log;
   std::vector<Failure> failures;
   Summary summary;
+  Series series;
 };
 
 struct RunOptions {
+  std::size_t samples = 0;       ///< At most so many spans in `series`; 0 = none.
   bool check_invariants = true;  ///< After every event.
   bool keep_log = true;
 };

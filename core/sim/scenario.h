@@ -55,6 +55,7 @@ struct RestartStep {};
 struct TimelineStep {
   Time at{};
   std::int32_t line = 0;  ///< In the file, for messages.
+  bool traced = false;    ///< The file is Scenario::trace_file.
   std::variant<SubmitStep, UpdateStep, TerminateStep, NodeStep, ShareStep, FailStep, RestartStep>
       what;
 };
@@ -80,11 +81,13 @@ struct Expectation {
 
 struct Scenario {
   std::string title;
-  std::string file;  ///< For messages.
+  std::string file;        ///< For messages.
+  std::string trace_file;  ///< Likewise; "" = no table of jobs was added.
   std::vector<std::string> rules;
-  std::vector<Node> nodes;             ///< name, labels, cpus, memory_mib, devices filled.
-  PolicyDoc policy;                    ///< Complete.
-  Duration default_grace{0};           ///< Stands for P9's 30 s.
+  std::vector<Node> nodes;    ///< name, labels, cpus, memory_mib, devices filled.
+  PolicyDoc policy;           ///< Complete.
+  Duration default_grace{0};  ///< Stands for P9's 30 s.
+  Duration default_runtime{std::chrono::hours(1)};
   std::vector<TimelineStep> timeline;  ///< In order of time, file order within one.
   std::vector<Expectation> expect;     ///< In order of time; those without `at` last.
 };

@@ -169,5 +169,33 @@ expect:
   EXPECT_EQ(run({"simulate", file("wrong.yaml", "scenario: [\n")}).code, 2);
 }
 
+TEST_F(Program, SimulateReplaysATableUnderTwoPolicies) {
+  const auto scenario = [](const char* strategy) {
+    return std::string("scenario: Replay\nshares:\n  A: {capacity: 1, strategy: ") + strategy +
+           "}\n  B: {capacity: 1, strategy: LEND}\n";
+  };
+  const std::string before = file("before.yaml", scenario("RESERVE"));
+  const std::string after = file("after.yaml", scenario("LEND_AND_BORROW"));
+  // Two jobs of A at once: one after the other in its own GPU, or both with B's.
+  const std::string table =
+      file("jobs.csv", "submit_s,share,runtime_s,priority\n0,A,3600,1\n0,A,3600,2\n");
+  const std::string picture = folder_ + "/out.svg";
+  const Outcome outcome =
+      run({"simulate", before, "--trace", table, "--compare", after, "--plot", picture});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("Pool: used 50% -> 100%"));
+  EXPECT_THAT(outcome.out, HasSubstr("length 2h -> 1h"));
+  EXPECT_THAT(outcome.out, HasSubstr("1h -> 0s"));
+  std::ifstream svg(picture);
+  const std::string text((std::istreambuf_iterator<char>(svg)), {});
+  EXPECT_THAT(text, HasSubstr("<title>Replay</title>"));
+  EXPECT_THAT(text, testing::EndsWith("</svg>\n"));
+
+  expect_refused({"simulate", before, "--trace", folder_ + "/none.csv"}, 3, "none.csv");
+  expect_refused({"simulate", before, "--compare", folder_ + "/none.yaml"}, 3, "none.yaml");
+  expect_refused({"simulate", before, after, "--trace", table}, 2, "one scenario file");
+  expect_refused({"simulate", before, "--plot", folder_ + "/no/out.svg"}, 1, "could not be written");
+}
+
 }  // namespace
 }  // namespace gpuq::cli

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -39,6 +41,21 @@ std::string name_of(const testing::TestParamInfo<std::string>& info) {
   std::replace_if(
       name.begin(), name.end(), [](char c) { return std::isalnum(c) == 0; }, '_');
   return name;
+}
+
+// What the page for administrators shows as an example is true.
+TEST(ScenarioOfTheDocs, Holds) {
+  std::ifstream in(GPUQ_SOURCE_DIR "/docs/SIMULATE.md");
+  const std::string page((std::istreambuf_iterator<char>(in)), {});
+  const std::string fence = "```yaml\n";
+  const std::size_t begin = page.find(fence) + fence.size();
+  const auto scenario =
+      parse_scenario_text(page.substr(begin, page.find("```", begin) - begin), "SIMULATE.md");
+  ASSERT_TRUE(scenario.has_value()) << scenario.error().message;
+  ASSERT_EQ(scenario->expect.size(), 2U);
+  const auto result = sim::run_scenario(*scenario);
+  ASSERT_TRUE(result.has_value()) << result.error().message;
+  for (const sim::Failure& failure : result->failures) ADD_FAILURE() << failure.message;
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, ScenarioTest, testing::ValuesIn(scenario_files()), name_of);
