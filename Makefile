@@ -5,6 +5,7 @@ test: ; ./tools/test
 lint: ; ./tools/lint
 bench: ; ./tools/bench
 demo: ; ./tools/demo
+soak: ; ./tools/soak
 deps: ; ./tools/deps
 clean: ; rm -rf build
 .DEFAULT_GOAL := build

@@ -27,6 +27,7 @@ function(gpuq_tests)
   if(NOT T_TIMEOUT)
     set(T_TIMEOUT 120)
   endif()
+  list(FILTER sources EXCLUDE REGEX "${GPUQ_PROPERTY_CHECKS}")
   add_executable(${T_NAME} ${sources})
   gpuq_test_target(${T_NAME} ${T_DEPS})
   if(NOT T_COMPUTES AND "-O1" IN_LIST GPUQ_OPTIMIZE)
@@ -46,6 +47,15 @@ function(gpuq_tests)
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} DISCOVERY_TIMEOUT 60
     PROPERTIES LABELS ${T_LABEL} TIMEOUT ${T_TIMEOUT}
                ENVIRONMENT "GPUQ_BIN_DIR=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
+endfunction()
+
+# What must hold of any state and plan: checks that the property and the simulation tests share.
+set(GPUQ_PROPERTY_CHECKS "^tests/property/(case_text|plan_checks|recount)\\.cc$")
+function(gpuq_property_checks)
+  gpuq_glob(sources tests/property GLOB *.cc)
+  list(FILTER sources INCLUDE REGEX "${GPUQ_PROPERTY_CHECKS}")
+  add_library(gpuq_property_checks STATIC ${sources})
+  gpuq_test_target(gpuq_property_checks ${ARGN})
 endfunction()
 
 # One program per file of `dir`, named <prefix>_<file>; built by the target `group`.
@@ -68,10 +78,12 @@ function(gpuq_all_tests)
   gpuq_include_folder(gpuq_tests tests)
   set(core gpuq_sim gpuq_policy gpuq_snapshot)
   gpuq_tests(NAME gpuq_unit_tests DIR tests/unit LABEL unit DEPS ${core})
-  gpuq_tests(NAME gpuq_property_tests DIR tests/property LABEL property DEPS ${core} COMPUTES
-             TIMEOUT 300)
+  gpuq_property_checks(${core})
+  gpuq_tests(NAME gpuq_property_tests DIR tests/property LABEL property
+             DEPS gpuq_property_checks ${core} COMPUTES TIMEOUT 300)
   gpuq_tests(NAME gpuq_scenario_tests DIR tests/scenario LABEL scenario DEPS ${core})
-  gpuq_tests(NAME gpuq_sim_tests DIR tests/sim LABEL sim DEPS ${core} COMPUTES TIMEOUT 300)
+  gpuq_tests(NAME gpuq_sim_tests DIR tests/sim LABEL sim
+             DEPS gpuq_property_checks ${core} COMPUTES TIMEOUT 300)
   gpuq_tidy_tests()
   if(GPUQ_CORE_ONLY)
     return()

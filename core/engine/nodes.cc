@@ -324,7 +324,8 @@ void release_charges(Transaction& tx, const std::string& actor, NodeId id,
 
 void charge_devices(Transaction& tx, const std::string& actor, const Attempt& attempt) {
   for (const AttemptInstance& instance : attempt.instances) {
-    if (instance.use.devices.empty()) continue;
+    const bool confirmed = instance.state == InstanceState::kExited;
+    if (confirmed || instance.use.devices.empty()) continue;
     Node node = tx.state().node(instance.use.node);
     for (const DeviceUse& use : instance.use.devices) {
       node.devices[static_cast<std::size_t>(use.device)].charged = true;

@@ -32,16 +32,24 @@ Outcome Pass::try_job(JobId id, Phase phase) {
     if (units == 1 || why_never(view_, ask).code == ReasonCode::kNone) asks.push_back(ask);
   }
   // A job that lost a part of its booking chooses anew; what it kept is free for it alone (P7).
-  std::optional<Holding> kept;
-  if (const Holding* booking = ledger_.find(booking_key(id))) kept = *booking;
-  if (kept) ledger_.remove(kept->key);
+  const std::optional<Holding> kept = lift_kept(id);
   Outcome outcome = Outcome::kFailed;
   do {
     retry_ = false;
     outcome = try_asks(asks, phase);
   } while (retry_);
+  lifted_ = JobId();
   if (kept && outcome != Outcome::kActed) ledger_.add(*kept);
   return outcome;
+}
+
+std::optional<Holding> Pass::lift_kept(JobId id) {
+  const Holding* booking = ledger_.find(booking_key(id));
+  if (booking == nullptr) return std::nullopt;
+  Holding kept = *booking;
+  ledger_.remove(kept.key);
+  lifted_ = id;
+  return kept;
 }
 
 Outcome Pass::try_asks(const std::vector<Ask>& asks, Phase phase) {
@@ -209,7 +217,7 @@ bool Pass::carry_out(const Ask& ask, const VictimSet& set, const char* rule) {
   GPUQ_CHECK_MSG(uses.has_value(), "a victim set was accepted that makes no place");
   std::vector<AttemptId> waits = awaited_by(*uses);
   // Where only bookings had to go there may be nothing to wait for.
-  if (evictions.empty() && waits.empty() && may_start_on_booking(ask)) {
+  if (evictions.empty() && waits.empty() && may_start_on_booking(ask, *uses)) {
     start(ask, std::move(*uses), "P7");
   } else {
     book(ask, std::move(*uses), std::move(evictions), std::move(waits), rule, set.right);

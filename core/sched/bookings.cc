@@ -54,8 +54,11 @@ void Pass::settle_bookings(EnvId env) {
 }
 
 // Q6 on a booking's start: like a running attempt it needs its ceiling, P11 and Q4, not idle
-// capacity.
-bool Pass::may_start_on_booking(const Ask& ask) const {
+// capacity. A booking waits for a node that is silent (N3); nothing starts there.
+bool Pass::may_start_on_booking(const Ask& ask, const std::vector<InstanceUse>& uses) const {
+  for (const InstanceUse& use : uses) {
+    if (!view_.nodes()[ledger_.node_index(use.node)].accepts_new()) return false;
+  }
   const UnitId unit = ask.unit->id;
   for (const View v : {View::kNow, View::kAfter}) {
     if (!within_not_preemptible_limit(ledger_, ask, v)) return false;
@@ -69,9 +72,6 @@ bool Pass::may_start_on_booking(const Ask& ask) const {
 
 void Pass::start_on_booking(const Booking& booking) {
   if (booking.lacking || !booking.victims.empty()) return;
-  for (const InstanceUse& use : booking.instances) {
-    if (!view_.nodes()[ledger_.node_index(use.node)].accepts_new()) return;
-  }
   const Job& job = view_.job(booking.job);
   Ask ask = make_ask(view_, job, 0);
   const std::size_t units = ask.cls->units.size();
@@ -81,7 +81,7 @@ void Pass::start_on_booking(const Booking& booking) {
   GPUQ_CHECK(ask.unit->id == booking.unit);
   const Holding holding = *ledger_.find(booking_key(job.id));
   ledger_.remove(holding.key);
-  if (!may_start_on_booking(ask)) {
+  if (!may_start_on_booking(ask, holding.uses)) {
     ledger_.add(holding);
     return;
   }
@@ -179,7 +179,7 @@ bool Pass::try_takeover(const Ask& ask) {
     // What waited for quota alone goes on waiting for it.
     std::vector<AttemptId> waits = awaited_by(taken->mine);
     if (waits.empty()) waits = quota_waits(ask);
-    if (waits.empty() && may_start_on_booking(ask)) {
+    if (waits.empty() && may_start_on_booking(ask, taken->mine)) {
       start(ask, taken->mine, "P7");
     } else {
       const Right right = is_owner(ledger_, ask, View::kAfter) ? Right::kOwner : Right::kBorrower;

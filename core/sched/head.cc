@@ -108,6 +108,7 @@ bool Pass::owns_without_passers(const Ask& ask, Time since, Time until) {
 // that bind all shares. Of two heads that keep nodes from all the older hold goes first.
 std::vector<const Hold*> Pass::holds_obeyed(const Job& job) {
   learn_holds();
+  if (job.id == lifted_) return {};
   std::vector<const Hold*> obeyed;
   const Hold* mine = nullptr;
   for (ShareCursor& cursor : shares_) {
@@ -150,7 +151,9 @@ ShareCursor& Pass::cursor_of(ShareId share) {
   return *it;
 }
 
+// A head may wait for what a job has kept of its booking: that job stands behind no head.
 bool Pass::behind_head(const Job& job) {
+  if (job.id == lifted_) return false;
   const auto& head = cursor_of(job.share).hold.head;
   return head && *head < wait_key(job);
 }

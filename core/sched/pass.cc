@@ -268,15 +268,24 @@ const WaitKey* Pass::first_borrower(ShareCursor& cursor) {
   if (cursor.done[1]) return nullptr;
   for (GroupCursor* group : in_order(cursor, Phase::kBorrowers)) {
     const Job& job = view_.job(group->head().id);
-    const std::size_t units = view_.job_class(job.cls).units.size();
-    for (std::size_t n = 0; n < units; ++n) {
-      const Ask ask = make_ask(view_, job, n);
-      if (could_start(ask) || could_make_room(ask)) return &group->head();
-    }
+    const std::optional<Holding> kept = lift_kept(job.id);
+    const bool could = could_borrow(job);
+    lifted_ = JobId();
+    if (kept) ledger_.add(*kept);
+    if (could) return &group->head();
     group->failed[1] = true;
   }
   cursor.done[1] = true;
   return nullptr;
+}
+
+bool Pass::could_borrow(const Job& job) {
+  const std::size_t units = view_.job_class(job.cls).units.size();
+  for (std::size_t n = 0; n < units; ++n) {
+    const Ask ask = make_ask(view_, job, n);
+    if (could_start(ask) || could_make_room(ask)) return true;
+  }
+  return false;
 }
 
 void Pass::explain_all() {
@@ -319,11 +328,10 @@ void Pass::explain_all() {
 
 // What a job kept of its booking does not stand in its own way.
 WaitVerdict Pass::why_waits(const Job& job) {
-  const Holding* kept = ledger_.find(booking_key(job.id));
-  if (kept == nullptr) return verdict_on(job);
   const std::size_t mark = ledger_.mark();
-  ledger_.remove(kept->key);
+  (void)lift_kept(job.id);
   WaitVerdict verdict = verdict_on(job);
+  lifted_ = JobId();
   ledger_.rollback(mark);
   return verdict;
 }

@@ -71,7 +71,8 @@ class Pass {
   void settle_bookings(EnvId env);
   [[nodiscard]] const char* void_rule(const Holding& booking) const;
   void start_on_booking(const Booking& booking);
-  [[nodiscard]] bool may_start_on_booking(const Ask& ask) const;
+  [[nodiscard]] bool may_start_on_booking(const Ask& ask,
+                                          const std::vector<InstanceUse>& uses) const;
   [[nodiscard]] bool try_takeover(const Ask& ask);
   [[nodiscard]] bool may_take_over(const Ask& ask, const Holding& booking) const;
 
@@ -89,6 +90,7 @@ class Pass {
   void advance(GroupCursor& cursor);
   [[nodiscard]] const WaitKey* head_of(const ShareCursor& cursor) const;
   void clear_failures();
+  [[nodiscard]] bool could_borrow(const Job& job);
   void explain_all();
   [[nodiscard]] WaitVerdict why_waits(const Job& job);
   [[nodiscard]] WaitVerdict verdict_on(const Job& job);
@@ -116,6 +118,8 @@ class Pass {
 
   // attempt.cc
   Outcome try_job(JobId job, Phase phase);
+  /// Takes what the job kept of its booking (P7) off the ledger, while it is looked at.
+  std::optional<Holding> lift_kept(JobId job);
   Outcome try_asks(const std::vector<Ask>& asks, Phase phase);
   bool try_start(const Ask& ask, bool owners_only);
   [[nodiscard]] bool could_start(const Ask& ask);
@@ -159,6 +163,7 @@ class Pass {
   std::map<HoldingKey, Holding> on_booking_;  ///< Of these, on which booking.
   std::set<JobId> acted_;                     ///< Started or booked in this pass.
   std::set<JobId> barred_;                    ///< Taken back: not again in this pass.
+  JobId lifted_;                              ///< The job of lift_kept().
   bool retry_ = false;  ///< A start was taken back: the job that wanted its place tries again.
 };
 

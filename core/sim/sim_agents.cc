@@ -15,6 +15,7 @@ constexpr std::int32_t kTerminatedBySignal = 128 + 15;
 
 void SimAgents::add_node(Node node) {
   alive_[node.name] = true;
+  state_dirs_[node.name] = node.name;
   const std::string name = node.name;
   nodes_[name] = std::move(node);
 }
@@ -28,16 +29,9 @@ void SimAgents::register_all() {
 void SimAgents::register_node(const std::string& name) {
   RegisterNodeCommand command;
   command.node = nodes_.at(name);
-  command.node.state_dir_id = name;
+  command.node.state_dir_id = state_dirs_.at(name);
   for (const auto& [key, run] : running_) {
-    if (run.node != name) continue;
-    ReportedInstance report;
-    report.attempt = key.first;
-    report.instance = key.second;
-    report.state = run.state;
-    report.exit_code = run.exit_code;
-    report.signalled_before_exit = run.signalled;
-    command.instances.push_back(std::move(report));
+    if (run.node == name) command.instances.push_back(reported(key, run));
   }
   post_({"agent:" + name, std::move(command)}, [this, name](Result<Reply> reply) {
     if (!reply) return;
@@ -60,6 +54,25 @@ void SimAgents::set_alive(const std::string& name, bool alive) {
   } else {
     register_node(name);
   }
+}
+
+void SimAgents::reboot(const std::string& name, bool keeps_journal) {
+  if (!keeps_journal) {
+    std::erase_if(running_, [&](const auto& entry) { return entry.second.node == name; });
+    state_dirs_.at(name) += "'";
+    return;
+  }
+  for (auto& [key, run] : running_) {
+    if (run.node == name) run.state = InstanceState::kExited;
+  }
+}
+
+std::set<std::pair<AttemptId, std::int32_t>> SimAgents::unfinished(const std::string& name) const {
+  std::set<Key> keys;
+  for (const auto& [key, run] : running_) {
+    if (run.node == name && run.state != InstanceState::kExited) keys.insert(key);
+  }
+  return keys;
 }
 
 std::string SimAgents::name_of(NodeId node) const {
@@ -88,6 +101,17 @@ void SimAgents::start(const StartOrder& order) {
   } else {
     advance(key, placed);
   }
+}
+
+void SimAgents::refuse(const StartOrder& order) {
+  const Key key{order.fence.attempt, order.instance};
+  if (running_.contains(key)) return;
+  Running refused;
+  refused.node = name_of(order.node);
+  refused.job = order.job.id;
+  refused.state = InstanceState::kExited;
+  refused.start_failed = true;
+  report(key, running_[key] = refused);
 }
 
 void SimAgents::go(const Fence& fence, NodeId, std::int32_t instance) {
@@ -133,7 +157,9 @@ void SimAgents::stop(const StopOrder& order) {
 }
 
 void SimAgents::forget(const Fence& fence, NodeId, std::int32_t instance) {
-  running_.erase({fence.attempt, instance});
+  const auto it = running_.find({fence.attempt, instance});
+  // What still runs was given up, not ended: its exit is yet to be told.
+  if (it != running_.end() && it->second.state == InstanceState::kExited) running_.erase(it);
 }
 
 void SimAgents::fail(JobId job, std::int32_t exit_code) {
@@ -157,15 +183,22 @@ void SimAgents::exit(const Key& key, Running& run, std::int32_t code) {
   report(key, run);
 }
 
+ReportedInstance SimAgents::reported(const Key& key, const Running& run) {
+  ReportedInstance report;
+  report.attempt = key.first;
+  report.instance = key.second;
+  report.state = run.state;
+  report.exit_code = run.exit_code;
+  report.exit_known = run.exit_code >= 0;
+  report.signalled_before_exit = run.signalled;
+  report.start_failed = run.start_failed;
+  return report;
+}
+
 void SimAgents::report(const Key& key, const Running& run) {
   ReportCommand command;
   command.node = run.node;
-  command.report.attempt = key.first;
-  command.report.instance = key.second;
-  command.report.state = run.state;
-  command.report.exit_code = run.exit_code;
-  command.report.exit_known = run.exit_code >= 0;
-  command.report.signalled_before_exit = run.signalled;
+  command.report = reported(key, run);
   command.agent_cause = run.cause == StopCause::kTimeout ? run.cause : StopCause::kNone;
   post_({"agent:" + run.node, std::move(command)}, [](const Result<Reply>&) {});
 }

@@ -34,6 +34,9 @@ class SimAgents final : public AgentGateway {
   void register_node(const std::string& name);
   /// The node dies with everything on it, or comes back empty.
   void set_alive(const std::string& name, bool alive);
+  /// The node's processes are gone and nobody saw them end; the agent's journal says so, unless it
+  /// is gone too. Registers nothing.
+  void reboot(const std::string& name, bool keeps_journal);
   [[nodiscard]] bool alive(const std::string& name) const { return alive_.at(name); }
   /// What the next attempts of `job` do.
   void set_behaviour(JobId job, Behaviour behaviour) { behaviour_[job] = behaviour; }
@@ -43,6 +46,15 @@ class SimAgents final : public AgentGateway {
   /// out.
   void run_due();
   [[nodiscard]] Time next_due() const;
+  /// Whether the node's agent has a record of the instance.
+  [[nodiscard]] bool knows(AttemptId attempt, std::int32_t instance) const {
+    return running_.contains({attempt, instance});
+  }
+  /// Instances on the node that have not ended.
+  [[nodiscard]] std::set<std::pair<AttemptId, std::int32_t>> unfinished(
+      const std::string& name) const;
+  /// The agent can not start what it is told to, and says so.
+  void refuse(const StartOrder& order);
 
   void start(const StartOrder& order) override;
   void go(const Fence& fence, NodeId node, std::int32_t instance) override;
@@ -65,9 +77,11 @@ class SimAgents final : public AgentGateway {
     Duration grace{0};
     bool signalled = false;
     StopCause cause = StopCause::kNone;
-    std::int32_t exit_code = -1;
+    bool start_failed = false;
+    std::int32_t exit_code = -1;  ///< -1: nobody saw it.
   };
 
+  [[nodiscard]] static ReportedInstance reported(const Key& key, const Running& run);
   void report(const Key& key, const Running& run);
   void run(const Key& key, Running& run);
   void exit(const Key& key, Running& run, std::int32_t code);
@@ -79,6 +93,7 @@ class SimAgents final : public AgentGateway {
   PostFn post_;
   std::map<std::string, Node> nodes_;
   std::map<std::string, bool> alive_;
+  std::map<std::string, std::string> state_dirs_;
   std::map<JobId, Behaviour> behaviour_;
   std::map<JobId, Duration> progress_;  ///< Work kept by checkpoints.
   std::map<Key, Running> running_;      ///< Exited ones stay until forgotten.

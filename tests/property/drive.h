@@ -33,7 +33,9 @@ class DriveOn {
     std::function<void(const Result<Reply>&)> replied;
   };
 
-  DriveOn(const sim::Scenario& scenario, EngineConfig config, Hooks hooks)
+  /// `config` is what a World is made of: an EngineConfig for sim::World.
+  template <typename Config>
+  DriveOn(const sim::Scenario& scenario, Config config, Hooks hooks)
       : scenario_(scenario),
         hooks_(std::move(hooks)),
         world_(std::move(config), [this](const std::vector<Event>& events) {
@@ -43,17 +45,21 @@ class DriveOn {
   /// Empty when the run came to its end, else why it did not.
   std::string run() {
     if (std::string fault = set_up(); !fault.empty()) return fault;
-    std::size_t next = 0;
+    return go_on();
+  }
+
+  /// Goes on until nothing is due any more.
+  std::string go_on() {
     for (int rounds = 0; rounds < 20'000; ++rounds) {
       Time now = world_.next_due();
-      const bool more = next < scenario_.timeline.size();
-      if (more) now = std::min(now, scenario_.timeline[next].at);
+      const bool more = next_step_ < scenario_.timeline.size();
+      if (more) now = std::min(now, scenario_.timeline[next_step_].at);
       if (now == kNever) return {};
       world_.clock().set(std::max(now, world_.clock().now()));
       world_.agents().run_due();
-      while (next < scenario_.timeline.size() && scenario_.timeline[next].at <= now) {
+      while (next_step_ < scenario_.timeline.size() && scenario_.timeline[next_step_].at <= now) {
         std::visit([this](const auto& what) { this->apply(what); },
-                   scenario_.timeline[next++].what);
+                   scenario_.timeline[next_step_++].what);
       }
       if (hooks_.acted) hooks_.acted();
       settle();
@@ -172,6 +178,7 @@ class DriveOn {
   Hooks hooks_;
   World world_;
   std::map<std::string, JobId> names_;
+  std::size_t next_step_ = 0;
   std::uint64_t shown_ = 0;
 };
 

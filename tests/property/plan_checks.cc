@@ -304,6 +304,7 @@ std::string check_behind_head(const State& state, const Decision& d, Time now) {
   const Job& job = state.job(d.job);
   const Job* head = holding_head(state, job.share, now);
   if (head == nullptr || wait_key(job) <= wait_key(*head)) return {};
+  if (state.find_booking(d.job) != nullptr) return {};  // What it keeps may be what the head lacks.
   if (!d.evictions.empty()) {
     return fault_of(d, fmt::format("evicts behind job {}, which holds (O5)", head->id.value));
   }

@@ -154,6 +154,40 @@ TEST(Stopping, AChargedDeviceIsFreedByARegistrationWithoutTheAttempt) {
   EXPECT_EQ(r.bench.job(r.owner).state, JobState::kScheduled);
 }
 
+// Two of three are known to have ended: only the third's device is not certain to be free.
+TEST(Stopping, OnlyUnconfirmedInstancesKeepTheirDevicesCharged) {
+  Bench bench;
+  bench.register_node("n", 3);
+  bench.apply({Bench::share("A", 3)}, 3);
+  JobRequest gang = Bench::request("A");
+  gang.instances = 3;
+  const AttemptId attempt = bench.runs(bench.submit(gang));
+  bench.exits(attempt, {1, false, 0});
+  bench.exits(attempt, {143, true, 1});
+  bench.advance(kDefaultGrace + seconds(60));
+  ASSERT_FALSE(bench.state().attempt(attempt).live());
+  int charged = 0;
+  for (const Device& device : bench.state().nodes().front().devices) charged += device.charged;
+  EXPECT_EQ(charged, 1);
+}
+
+// While the node is silent a stronger job takes the booking over; nothing starts there yet.
+TEST(Stopping, NothingStartsOnATakenOverBookingWhileItsNodeIsSilent) {
+  Reclaim r;
+  r.bench.exits(r.attempt, {143, true});
+  ASSERT_EQ(r.bench.job(r.owner).state, JobState::kScheduled);
+  const AttemptId own = r.bench.runs(r.owner);
+  r.bench.exits(own, {0, false});
+  const AttemptId again = r.bench.runs(r.loan);
+  const JobId weak = r.bench.submit(Bench::request("B"));
+  r.bench.post(NodeLinkCommand{"n", NodeLink::kUnreachable});
+  r.bench.exits(again, {143, true});
+  ASSERT_NE(r.bench.state().find_booking(weak), nullptr);
+  const JobId strong = r.bench.submit(Bench::request("B", 1, 9));
+  EXPECT_NE(r.bench.state().find_booking(strong), nullptr);
+  EXPECT_EQ(r.bench.job(strong).state, JobState::kRunnable);
+}
+
 TEST(Stopping, CancelDuringAPreemptionEndsTheJob) {
   Reclaim r;
   (void)r.bench.ask(CancelCommand{r.loan, "no longer wanted"});
