@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iostream>
 #include <string>
+#include <vector>
 
 #include "client/cli/commands.h"
 #include "client/cli/follow.h"
@@ -78,6 +79,39 @@ int cancel(Context& context, const CancelOptions& options) {
   return ended ? kDone : context.fail(ended.error());
 }
 
+namespace {
+
+/// Sends `change` for each job; the exit status of the worst answer.
+int update_all(Context& context, client::Client& client, const std::vector<std::int64_t>& ids,
+               v1::UpdateJobRequest change) {
+  int code = kDone;
+  for (const auto id : ids) {
+    change.set_job_id(id);
+    auto updated = client.update_job(change);
+    if (!updated) {
+      code = std::max(code, context.fail(updated.error()));
+    } else if (context.json()) {
+      context.print_json(*updated);
+    }
+  }
+  return code;
+}
+
+}  // namespace
+
+int hold(Context& context, const HoldOptions& options) {
+  if (auto done = check_selectors(options.jobs); !done) return context.fail(done.error());
+  auto client = context.client();
+  if (!client) return context.fail(client.error());
+  const auto scope = options.release ? SelectScope::kLeft : SelectScope::kActive;
+  auto ids = select_jobs(**client, options.jobs, scope);
+  if (!ids) return context.fail(ids.error());
+  if (ids->empty()) context.note("nothing to release: they have ended");
+  v1::UpdateJobRequest change;
+  change.set_hold(!options.release);
+  return update_all(context, **client, *ids, change);
+}
+
 int update(Context& context, const UpdateOptions& options) {
   if (auto done = check_selectors(options.jobs); !done) return context.fail(done.error());
   v1::JobSpec wanted;
@@ -90,19 +124,9 @@ int update(Context& context, const UpdateOptions& options) {
   if (!client) return context.fail(client.error());
   auto ids = select_jobs(**client, options.jobs, SelectScope::kActive);
   if (!ids) return context.fail(ids.error());
-  int code = kDone;
-  for (const auto id : *ids) {
-    v1::UpdateJobRequest request;
-    request.set_job_id(id);
-    request.set_scheduling_priority(wanted.scheduling_priority());
-    auto updated = (*client)->update_job(request);
-    if (!updated) {
-      code = std::max(code, context.fail(updated.error()));
-    } else if (context.json()) {
-      context.print_json(*updated);
-    }
-  }
-  return code;
+  v1::UpdateJobRequest change;
+  change.set_scheduling_priority(wanted.scheduling_priority());
+  return update_all(context, **client, *ids, change);
 }
 
 }  // namespace gpuq::cli

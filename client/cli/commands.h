@@ -15,6 +15,7 @@ int logs(Context& context, const LogsOptions& options);
 int wait(Context& context, const WaitOptions& options);
 int cancel(Context& context, const CancelOptions& options);
 int update(Context& context, const UpdateOptions& options);
+int hold(Context& context, const HoldOptions& options);
 int status(Context& context, const StatusOptions& options);
 int apply(Context& context, const ApplyOptions& options);
 int node(Context& context, const NodeOptions& options);

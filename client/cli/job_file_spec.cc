@@ -62,6 +62,7 @@ Result<v1::JobSpec> read_job_file(const std::string& path) {
   spec.set_scheduling_priority(job->priority.value_or(0));
   spec.set_image(job->image.value_or(""));
   spec.set_workdir(job->workdir.value_or(""));
+  spec.set_hold(job->hold);
   for (const auto& word : job->command) spec.add_command(word);
   spec.mutable_env()->insert(job->env.begin(), job->env.end());
   spec.mutable_labels()->insert(job->labels.begin(), job->labels.end());

@@ -7,6 +7,7 @@
 
 #include "client/cli/values.h"
 #include "common/policy/units.h"
+#include "core/model/job.h"
 
 namespace gpuq::cli {
 
@@ -143,6 +144,8 @@ Result<> apply_ends(const JobOptions& o, v1::JobSpec& spec) {
                    [&](std::int64_t v) {
                      spec.mutable_retry_strategy()->set_attempts(static_cast<std::int32_t>(v + 1));
                    }),
+       set_duration("--retry-backoff", o.retry_backoff, Duration(0), kMaxBackoff,
+                    [&](Duration v) { spec.mutable_retry_strategy()->set_backoff_ms(v.count()); }),
        set_integer("--preemption-retries", o.preemption_retries, 0, 1'000'000,
                    [&](std::int64_t v) {
                      preemption.set_preemption_retries_before_termination(
@@ -240,12 +243,14 @@ JobOptions overlay(const JobOptions& above, const JobOptions& below) {
   keep(o.timeout, below.timeout);
   keep(o.grace, below.grace);
   keep(o.retries, below.retries);
+  keep(o.retry_backoff, below.retry_backoff);
   keep(o.preemption_retries, below.preemption_retries);
   keep(o.exit_zero_after_stop, below.exit_zero_after_stop);
   if (o.retry_on.empty()) o.retry_on = below.retry_on;
   o.env.insert(o.env.begin(), below.env.begin(), below.env.end());
   o.labels.insert(o.labels.begin(), below.labels.begin(), below.labels.end());
   o.no_preempt = o.no_preempt || below.no_preempt;
+  o.hold = o.hold || below.hold;
   return o;
 }
 
@@ -263,6 +268,7 @@ Result<> apply_options(const JobOptions& o, const Environment& environment, v1::
   if (o.share) spec.set_quota_share_name(*o.share);
   if (o.image) spec.set_image(*o.image);
   if (o.workdir) spec.set_workdir(*o.workdir);
+  if (o.hold) spec.set_hold(true);
   if (auto done = apply_resources(o, *spec.mutable_resources()); !done) return done;
   if (auto done = apply_ends(o, spec); !done) return done;
   if (auto done = apply_env(o.env, environment, spec); !done) return done;

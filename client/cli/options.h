@@ -32,12 +32,14 @@ struct JobOptions {
   std::optional<std::string> timeout;
   std::optional<std::string> grace;
   std::optional<std::string> retries;
+  std::optional<std::string> retry_backoff;
   std::optional<std::string> preemption_retries;
   std::optional<std::string> exit_zero_after_stop;
   std::vector<std::string> retry_on;
   std::vector<std::string> env;
   std::vector<std::string> labels;
   bool no_preempt = false;
+  bool hold = false;
 };
 
 struct SubmitOptions {
@@ -102,6 +104,11 @@ struct UpdateOptions {
   std::string priority;
 };
 
+struct HoldOptions {
+  std::vector<std::string> jobs;
+  bool release = false;
+};
+
 struct StatusOptions {
   std::string queue;
 };
@@ -130,8 +137,9 @@ struct SimulateOptions {
 
 struct VersionOptions {};
 
-using Command = std::variant<SubmitOptions, RunOptions, ListOptions, ShowOptions, WhyOptions,
-                             LogsOptions, WaitOptions, CancelOptions, UpdateOptions, StatusOptions,
-                             ApplyOptions, NodeOptions, SimulateOptions, VersionOptions>;
+using Command =
+    std::variant<SubmitOptions, RunOptions, ListOptions, ShowOptions, WhyOptions, LogsOptions,
+                 WaitOptions, CancelOptions, UpdateOptions, HoldOptions, StatusOptions,
+                 ApplyOptions, NodeOptions, SimulateOptions, VersionOptions>;
 
 }  // namespace gpuq::cli

@@ -25,6 +25,7 @@ struct Storage {
   WaitOptions wait;
   CancelOptions cancel;
   UpdateOptions update;
+  HoldOptions hold, release;
   StatusOptions status;
   ApplyOptions apply;
   NodeOptions node;
@@ -160,6 +161,14 @@ void add_deeds(CLI::App& app, Storage& s) {
   update->add_option("--priority,-p", s.update.priority, "0..9999, higher first")
       ->required()
       ->type_name("N");
+  CLI::App* hold =
+      command(app, s, "hold", "Keep waiting jobs from starting until they are released",
+              kSelectors + ("\n" + example("  gpuq hold name:sweep*")));
+  jobs_argument(hold, s.hold.jobs);
+  CLI::App* release = command(app, s, "release", "Let held jobs start; they keep their age",
+                              kSelectors + ("\n" + example("  gpuq release 17 18")));
+  jobs_argument(release, s.release.jobs);
+  s.release.release = true;
 }
 
 void add_administration(CLI::App& app, Storage& s) {
@@ -278,6 +287,8 @@ Result<Command> chosen(CLI::App& app, Storage& s, std::vector<std::string> comma
   if (name == "logs") return Command(std::move(s.logs));
   if (name == "wait") return Command(std::move(s.wait));
   if (name == "cancel") return Command(std::move(s.cancel));
+  if (name == "hold") return Command(std::move(s.hold));
+  if (name == "release") return Command(std::move(s.release));
   if (name == "update") return Command(std::move(s.update));
   if (name == "status") return Command(std::move(s.status));
   if (name == "apply") return Command(std::move(s.apply));

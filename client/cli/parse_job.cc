@@ -43,6 +43,8 @@ void add_job_options(CLI::App& app, JobOptions& o) {
        "Time limit of an attempt: 90 (seconds), 90m, 1h30m, 1-02:00:00");
   text(app, "--grace", o.grace, "TIME", "From SIGTERM to SIGKILL (default: the share's, else 30s)");
   text(app, "--retries", o.retries, "N", "Start it again after a failure, 0..9 times (default 0)");
+  text(app, "--retry-backoff", o.retry_backoff, "TIME",
+       "Wait before the first retry, then twice as long each time, up to 10m (default: none)");
   texts(app, "--retry-on", o.retry_on, "exit:CODE,...",
         "Only failures with these exit codes are retried");
   text(app, "--preemption-retries", o.preemption_retries, "N",
@@ -52,6 +54,7 @@ void add_job_options(CLI::App& app, JobOptions& o) {
   texts(app, "--env,-e", o.env, "NAME[=VALUE]",
         "Environment variable; without a value the present one");
   texts(app, "--label,-l", o.labels, "KEY=VALUE", "Label");
+  app.add_flag("--hold", o.hold, "Submit it held: it waits for gpuq release")->group("Job");
   app.add_flag("--no-preempt", o.no_preempt, "Never give way to other jobs")->group("Job");
 }
 

@@ -24,6 +24,7 @@ struct Runner {
   int operator()(const WaitOptions& o) const { return wait(context, o); }
   int operator()(const CancelOptions& o) const { return cancel(context, o); }
   int operator()(const UpdateOptions& o) const { return update(context, o); }
+  int operator()(const HoldOptions& o) const { return hold(context, o); }
   int operator()(const StatusOptions& o) const { return status(context, o); }
   int operator()(const ApplyOptions& o) const { return apply(context, o); }
   int operator()(const NodeOptions& o) const { return node(context, o); }

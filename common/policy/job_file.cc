@@ -15,7 +15,6 @@ using Issues = std::vector<FileIssue>;
 
 constexpr Duration kMaxTimeout = std::chrono::hours(24 * 365);
 constexpr Duration kMaxGrace = std::chrono::hours(24);
-constexpr Duration kMaxBackoff = std::chrono::minutes(10);
 constexpr std::size_t kMaxExitRules = 5;
 constexpr Amount kMaxCount = Amount::units(1'000'000);
 
@@ -182,6 +181,7 @@ void read_job_keys(MapReader& map, JobFile& job, std::vector<FileIssue>& issues)
   if (map.word("exit_zero_after_stop", succeeds, {{"SUCCEEDED", true}, {"PREEMPTED", false}})) {
     job.exit_zero_after_stop_succeeds = succeeds;
   }
+  map.boolean("hold", job.hold);
   read_dependencies(map, job, issues);
 }
 

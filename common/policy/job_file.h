@@ -53,6 +53,7 @@ struct JobFile {
   std::optional<std::int32_t> preemption_retries;  ///< Before termination; unset = no limit.
   std::optional<Duration> grace;                   ///< At most 24 h.
   std::optional<bool> exit_zero_after_stop_succeeds;
+  bool hold = false;
   std::vector<JobDependency> depends_on;
   bool operator==(const JobFile&) const = default;
 };

@@ -24,6 +24,7 @@ class ExpectReader {
     if (map_.duration("at", at)) expect_.at = Time(*at);
     if (map_.has("running")) expect_.running.emplace();
     if (expect_.running) jobs("running", *expect_.running);
+    jobs("pending", expect_.pending);
     jobs("runnable", expect_.runnable);
     jobs("starting", expect_.starting);
     jobs("not_running", expect_.not_running);

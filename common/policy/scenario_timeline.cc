@@ -43,6 +43,8 @@ JobRequest to_request(const JobFile& job, bool short_form) {
   request.preemption_retries = job.preemption_retries;
   request.max_attempts = job.attempts.value_or(1);
   request.exit_rules = job.exit_rules;
+  request.backoff = job.backoff.value_or(Duration(0));
+  request.held = job.hold;
   return request;
 }
 
@@ -233,13 +235,14 @@ void read_entry(const YamlNode& item, const std::string& path, ScenarioReader& r
   if (const YamlNode* n = take("node")) add(read_node_step(*n, map.path_of("node"), reader));
   if (const YamlNode* n = take("share")) add(read_share_step(*n, map.path_of("share"), reader));
   if (const YamlNode* n = take("fail")) add(read_fail(*n, map.path_of("fail"), reader));
-  if (const YamlNode* n = take("terminate")) {
-    sim::TerminateStep terminate;
-    if (map.text("terminate", terminate.job)) {
-      reader.check_job(*n, map.path_of("terminate"), terminate.job);
-    }
-    add(terminate);
-  }
+  const auto job_of = [&](const char* key, const YamlNode& node) {
+    std::string job;
+    if (map.text(key, job)) reader.check_job(node, map.path_of(key), job);
+    return job;
+  };
+  if (const YamlNode* n = take("terminate")) add(sim::TerminateStep{job_of("terminate", *n)});
+  if (const YamlNode* n = take("hold")) add(sim::HoldStep{job_of("hold", *n), true});
+  if (const YamlNode* n = take("release")) add(sim::HoldStep{job_of("release", *n), false});
   if (take("restart") != nullptr) {
     bool server = true;
     map.word("restart", server, {{"server", true}});
@@ -247,7 +250,9 @@ void read_entry(const YamlNode& item, const std::string& path, ScenarioReader& r
   }
   map.finish();
   if (actions != 1 && item.kind == YamlNode::Kind::kMap) {
-    map.error_here("needs exactly one of submit, update, terminate, node, share, fail, restart");
+    map.error_here(
+        "needs exactly one of submit, update, terminate, hold, release, node, share, fail, "
+        "restart");
     timeline.resize(steps_before, step);
   }
 }

@@ -143,6 +143,12 @@ bool runs_again(Job& job, const JobClass& cls, StopCause stop, const AttemptEnd&
   return !job.terminating && job.counted_attempts < cls.max_attempts && wants_retry(cls, end);
 }
 
+// J2: only after an attempt that used up the retry strategy.
+Duration backoff_of(const State& state, const Job& job, std::int32_t counted_before) {
+  if (job.counted_attempts == counted_before) return Duration(0);
+  return backoff_after(state.job_class(job.cls), job.counted_attempts);
+}
+
 // A preemption whose victim went down with its node gave nothing (invariant 6).
 void lose_preemptions(const State& state, const Attempt& attempt, std::vector<Change>& changes) {
   for (const Preemption* record : state.preemptions_of(attempt.job)) {
@@ -173,13 +179,18 @@ void end_attempt_as(Transaction& tx, const std::string& actor, Attempt attempt,
   for (AttemptInstance& instance : attempt.instances) instance.state = InstanceState::kExited;
   Job job = state.job(attempt.job);
   std::string reason = end.reason;
+  const std::int32_t counted = job.counted_attempts;
   const bool again = runs_again(job, state.job_class(job.cls), attempt.stop, end, reason);
   const bool succeeded = end.outcome == AttemptOutcome::kSucceeded;
   job.attempt = AttemptId();
   job.status_reason = job.terminating && !succeeded ? job.status_reason : reason;
   if (end.exit_code >= 0) job.exit_code = end.exit_code;
   if (again) {
-    job.state = JobState::kRunnable;
+    if (const Duration wait = backoff_of(state, job, counted); wait > Duration(0)) {
+      job.retry_at = tx.now() + wait;
+      tx.wake_at(job.retry_at);
+    }
+    job.state = waiting_state(job);
     job.runnable_since = tx.now();
   } else {
     job.state = succeeded ? JobState::kSucceeded : JobState::kFailed;
@@ -202,23 +213,29 @@ void end_attempt_as(Transaction& tx, const std::string& actor, Attempt attempt,
   send_forgets(tx, attempt);
 }
 
+void give_up_booking(const State& state, JobId id, const std::string& rule,
+                     std::vector<Change>& changes) {
+  if (state.find_booking(id) != nullptr) changes.emplace_back(DropBooking{id});
+  const auto* open = state.open_preemptions(id);
+  if (open == nullptr) return;
+  for (const PreemptionId record : *open) {
+    Preemption ended = state.preemptions().at(record);
+    ended.end = PreemptionEnd::kVoided;
+    ended.end_rule = rule;
+    changes.emplace_back(PutPreemption{std::move(ended)});
+  }
+}
+
 void end_waiting_job(Transaction& tx, const std::string& actor, JobId id,
                      const std::string& reason) {
   const State& state = tx.state();
   Job job = state.job(id);
   GPUQ_CHECK(!is_terminal(job.state) && !is_active(job.state));
   std::vector<Change> changes;
-  if (state.find_booking(id) != nullptr) changes.emplace_back(DropBooking{id});
-  if (const auto* open = state.open_preemptions(id)) {
-    for (const PreemptionId record : *open) {
-      Preemption ended = state.preemptions().at(record);
-      ended.end = PreemptionEnd::kVoided;
-      ended.end_rule = "P7";
-      changes.emplace_back(PutPreemption{std::move(ended)});
-    }
-  }
+  give_up_booking(state, id, "P7", changes);
   job.state = JobState::kFailed;
   job.terminating = true;
+  job.retry_at = kNoTime;
   job.ended_at = tx.now();
   job.status_reason = reason;
   changes.emplace_back(PutJob{job});

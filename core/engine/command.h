@@ -37,7 +37,9 @@ struct JobRequest {
   std::optional<std::int32_t> preemption_retries;
   std::int32_t max_attempts = 1;
   std::vector<ExitRule> exit_rules;
-  SharedBytes spec;  ///< Opaque bytes for the agent side, stored as they are.
+  Duration backoff{0};  ///< J2: before the first retry; 0..10 min.
+  bool held = false;    ///< J1: submitted on hold.
+  SharedBytes spec;     ///< Opaque bytes for the agent side, stored as they are.
 };
 
 struct SubmitCommand {
@@ -46,9 +48,12 @@ struct SubmitCommand {
   std::string client_token;      ///< "" = none.
   std::uint64_t body_hash = 0;   ///< Of the whole request; compared when the token repeats.
 };
+/// Only the set fields. Holding a held job and releasing one that is not held, or has ended, change
+/// nothing.
 struct UpdateJobCommand {
   JobId job;
   std::optional<std::int32_t> priority;
+  std::optional<bool> held = {};  ///< J1: true holds, false releases.
 };
 /// Idempotent: an ended job stays as it is. Waiting jobs end at once, active ones are stopped.
 struct CancelCommand {

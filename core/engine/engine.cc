@@ -408,6 +408,7 @@ void Engine::Impl::schedule_all_ticks() {
       next = std::min(next, attempt.running_at + *timeout + margin);
     }
   }
+  if (!state_.backoffs().empty()) next = std::min(next, state_.backoffs().begin()->first);
   for (const auto& [key, token] : state_.tokens()) next = std::min(next, token.expires);
   schedule_tick(next);
 }

@@ -1,4 +1,4 @@
-// Submit, update and cancel: what users ask of jobs.
+// Submit: from what a user asks for to jobs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -186,6 +186,8 @@ Result<void> check_numbers(const JobRequest& request) {
         in_range<std::int64_t>("timeout (ms)", timeout, 1, max_ms),
         in_range<std::int64_t>("grace (ms)", grace, 0, max_ms),
         in_range("retry attempts", request.max_attempts, 1, 10),
+        in_range<std::int64_t>("retry backoff (ms)", request.backoff.count(), 0,
+                               kMaxBackoff.count()),
         in_range("preemption_retries_before_termination", request.preemption_retries.value_or(0), 0,
                  1'000'000)}) {
     if (!checked) return checked;
@@ -241,6 +243,7 @@ Result<Prepared> prepare(const PolicyTables& policy, const JobRequest& request) 
   prepared.job.share = (*share)->id;
   prepared.job.priority = request.priority;
   prepared.job.name = request.name;
+  prepared.job.held = request.held;
   prepared.cls.units = std::move(*units);
   prepared.cls.instances = request.instances;
   prepared.cls.cpus = request.cpus;
@@ -254,6 +257,7 @@ Result<Prepared> prepare(const PolicyTables& policy, const JobRequest& request) 
   prepared.cls.preemption_retries = request.preemption_retries;
   prepared.cls.max_attempts = request.max_attempts;
   prepared.cls.exit_rules = request.exit_rules;
+  prepared.cls.backoff = request.backoff;
   prepared.spec = request.spec;
   return prepared;
 }
@@ -266,6 +270,7 @@ JobId admit(Transaction& tx, const std::string& actor, const std::string& user, 
   job.user = user;
   job.created_at = tx.now();
   job.runnable_since = tx.now();
+  job.state = waiting_state(job);
   std::vector<Change> changes;
   changes.reserve(3 + extra.size());
   if (const JobClass* known = state.find_class(prepared.cls)) {
@@ -331,63 +336,6 @@ Result<Reply> handle(Transaction& tx, const std::string& actor, const SubmitComm
     (void)admit(tx, actor, command.user, std::move(prepared[i]), std::move(extra));
   }
   return reply;
-}
-
-namespace {
-
-Result<const Job*> known_job(const State& state, JobId id) {
-  const Job* job = state.find_job(id);
-  if (job != nullptr) return job;
-  return not_found(fmt::format("job {} does not exist", id.value));
-}
-
-bool was_archived(const State& state, JobId id) {
-  return id.value > 0 && id.value < state.counters().next_job && state.find_job(id) == nullptr;
-}
-
-}  // namespace
-
-Result<Reply> handle(Transaction& tx, const std::string& actor, const UpdateJobCommand& command) {
-  if (was_archived(tx.state(), command.job)) {
-    return refused(fmt::format("job {} has ended and can not be changed", command.job.value));
-  }
-  const auto found = known_job(tx.state(), command.job);
-  if (!found) return found.error();
-  Job job = **found;
-  if (is_terminal(job.state)) {
-    return refused(
-        fmt::format("job {} is {} and can not be changed", job.id.value, to_string(job.state)));
-  }
-  if (!command.priority) return invalid("the update changes nothing: give scheduling_priority");
-  if (auto checked = in_range("scheduling_priority", *command.priority, 0, kMaxPriority);
-      !checked) {
-    return checked.error();
-  }
-  Event event = tx.job_event(EventType::kJobUpdated, actor, job);
-  event.detail = fmt::format("priority {} -> {}", job.priority, *command.priority);
-  job.priority = *command.priority;
-  event.changes.emplace_back(PutJob{job});
-  tx.emit(std::move(event));
-  return Reply{};
-}
-
-Result<Reply> handle(Transaction& tx, const std::string& actor, const CancelCommand& command) {
-  if (was_archived(tx.state(), command.job)) return Reply{};
-  const auto found = known_job(tx.state(), command.job);
-  if (!found) return found.error();
-  Job job = **found;
-  if (is_terminal(job.state) || job.terminating) return Reply{};
-  const std::string reason =
-      command.reason.empty() ? fmt::format("Cancelled by {}", actor) : command.reason;
-  if (!is_active(job.state)) {
-    end_waiting_job(tx, actor, job.id, reason);
-    return Reply{};
-  }
-  job.terminating = true;
-  job.status_reason = reason;
-  stop_attempt(tx, actor, job.attempt, StopCause::kTerminated, grace_of(tx.state(), job), reason,
-               {PutJob{job}});
-  return Reply{};
 }
 
 }  // namespace gpuq

@@ -1,4 +1,5 @@
-// What time does: unconfirmed stops, overrun time limits, expired tokens, the archive.
+// What time does: unconfirmed stops, overrun time limits, ended back-offs, expired tokens, the
+// archive.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,6 +33,21 @@ void give_up(Transaction& tx, AttemptId id) {
   charge_devices(tx, "", attempt);
 }
 
+// J2: back-offs that are over, the earliest end first.
+void end_backoffs(Transaction& tx) {
+  const auto& backoffs = tx.state().backoffs();
+  while (!backoffs.empty() && backoffs.begin()->first <= tx.now()) {
+    Job job = tx.state().job(backoffs.begin()->second);
+    job.retry_at = kNoTime;
+    job.state = waiting_state(job);
+    if (job.state == JobState::kRunnable) job.runnable_since = tx.now();
+    Event event = tx.job_event(EventType::kJobRunnable, "", job);
+    event.detail = "its back-off is over: rule J2";
+    event.changes.emplace_back(PutJob{job});
+    tx.emit(std::move(event));
+  }
+}
+
 }  // namespace
 
 Result<Reply> handle(Transaction& tx, const std::string&, const TickCommand&) {
@@ -55,6 +71,7 @@ Result<Reply> handle(Transaction& tx, const std::string&, const TickCommand&) {
     stop_attempt(tx, "", id, StopCause::kTimeout, grace_of(tx.state(), job),
                  "Attempt duration exceeded its timeout");
   }
+  end_backoffs(tx);
   std::vector<Change> expired;
   for (const auto& [key, token] : state.tokens()) {
     if (token.expires <= tx.now()) expired.emplace_back(DropToken{key});

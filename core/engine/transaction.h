@@ -86,6 +86,10 @@ void stop_attempt(Transaction& tx, const std::string& actor, AttemptId id, StopC
 /// strategy). Frees what bookings waited for. Emits the events.
 void end_attempt(Transaction& tx, const std::string& actor, AttemptId id, const AttemptEnd& end);
 
+/// Drops the booking that `id` may have; preemptions made for it end as voided by `rule`.
+void give_up_booking(const State& state, JobId id, const std::string& rule,
+                     std::vector<Change>& changes);
+
 /// Ends a job that has no live attempt, with its booking.
 void end_waiting_job(Transaction& tx, const std::string& actor, JobId id,
                      const std::string& reason);

@@ -24,6 +24,12 @@ const char* to_string(EventType type) {
       return "JOB_SUCCEEDED";
     case EventType::kJobFailed:
       return "JOB_FAILED";
+    case EventType::kJobHeld:
+      return "JOB_HELD";
+    case EventType::kJobReleased:
+      return "JOB_RELEASED";
+    case EventType::kJobRunnable:
+      return "JOB_RUNNABLE";
     case EventType::kBookingMade:
       return "BOOKING_MADE";
     case EventType::kBookingChanged:

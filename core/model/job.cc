@@ -1,5 +1,6 @@
 #include "core/model/job.h"
 
+#include <algorithm>
 #include <tuple>
 
 namespace gpuq {
@@ -9,13 +10,21 @@ namespace {
 auto class_key(const JobClass& c) {
   return std::tie(c.units, c.instances, c.cpus, c.memory_mib, c.topology_label, c.topology_required,
                   c.timeout, c.grace, c.preemptible, c.exit_zero_after_stop_succeeds,
-                  c.preemption_retries, c.max_attempts, c.exit_rules);
+                  c.preemption_retries, c.max_attempts, c.exit_rules, c.backoff);
 }
 
 }  // namespace
 
 bool JobClass::same_as(const JobClass& other) const { return class_key(*this) == class_key(other); }
 bool JobClass::before(const JobClass& other) const { return class_key(*this) < class_key(other); }
+
+Duration backoff_after(const JobClass& cls, std::int32_t counted) {
+  Duration wait = std::min(cls.backoff, kMaxBackoff);
+  for (std::int32_t n = 1; n < counted && wait < kMaxBackoff; ++n) {
+    wait = std::min(wait * 2, kMaxBackoff);
+  }
+  return wait;
+}
 
 const char* to_string(JobState state) {
   switch (state) {

@@ -36,6 +36,7 @@ inline constexpr std::int32_t kMaxPriority = 9999;
 inline constexpr std::int32_t kMaxInstances = 100'000;
 inline constexpr std::int32_t kMaxNodeLosses = 10;  ///< Attempts lost to hardware before FAILED.
 inline constexpr Duration kDefaultGrace{30'000};
+inline constexpr Duration kMaxBackoff{600'000};
 
 /// `count` of one unit for every instance.
 struct UnitRequest {
@@ -74,6 +75,7 @@ struct JobClass {
   std::optional<std::int32_t> preemption_retries;  ///< P10; unset = no limit.
   std::int32_t max_attempts = 1;                   ///< 1..10
   std::vector<ExitRule> exit_rules;                ///< At most 5; first match decides.
+  Duration backoff{0};                             ///< J2: before the first retry; 0..10 min.
 
   /// Total order over everything but the id; interning and determinism rest on it.
   [[nodiscard]] bool same_as(const JobClass& other) const;
@@ -88,6 +90,8 @@ struct Job {
   std::int32_t priority = 0;
   JobState state = JobState::kRunnable;
   bool terminating = false;           ///< A user's cancel is under way; never requeued.
+  bool held = false;                  ///< J1: PENDING until its user releases it.
+  Time retry_at = kNoTime;            ///< J2: PENDING until then; kNoTime = no back-off runs.
   std::int32_t attempt_count = 0;     ///< Attempts ever started; the next one's number is +1.
   std::int32_t counted_attempts = 0;  ///< Those that used up the retry strategy.
   std::int32_t node_losses = 0;
@@ -102,6 +106,14 @@ struct Job {
   std::string status_reason;
   bool operator==(const Job&) const = default;
 };
+
+/// J2: the wait after the attempt that was the `counted`th (from 1) to use up the retry strategy.
+Duration backoff_after(const JobClass& cls, std::int32_t counted);
+
+/// PENDING while something keeps a job without an attempt from RUNNABLE, else RUNNABLE.
+constexpr JobState waiting_state(const Job& job) {
+  return job.held || job.retry_at != kNoTime ? JobState::kPending : JobState::kRunnable;
+}
 
 /// Part of one device. `awaits` is the attempt whose exit frees it; 0 = it is free (or in use by
 /// us).

@@ -40,9 +40,10 @@ class ReasonWriter {
       case ReasonCode::kDependency:
         return "waits for the jobs that it depends on";
       case ReasonCode::kHeldByUser:
-        return "held by its user; release it to let it start";
+        return "held by its user: release it to let it start";
       case ReasonCode::kRetryBackoff:
-        return "waits for its back-off before the next attempt";
+        return fmt::format("its last attempt failed: the next one may start at {}",
+                           utc_text(r_.when));
       case ReasonCode::kArrayLimit:
         return "as many members of its array run as the array allows";
       case ReasonCode::kEnvironmentDisabled:

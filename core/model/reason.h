@@ -69,6 +69,7 @@ struct Reason {
   std::int32_t jobs_in_all = 0;
   std::string domain;   ///< TOPOLOGY: the one with the most room.
   Time when = kNoTime;  ///< PROTECTED_BY_MIN_RUNTIME: when the first victim is old enough.
+                        ///< RETRY_BACKOFF: when the back-off ends.
   bool operator==(const Reason&) const = default;
 };
 

@@ -165,6 +165,7 @@ void Checker::order(const StartOrderLog& started) {
 
 void Checker::run(const StartOrderLog& started) {
   running();
+  in_state(expect_.pending, JobState::kPending);
   in_state(expect_.runnable, JobState::kRunnable);
   in_state(expect_.starting, JobState::kStarting);
   in_state(expect_.succeeded, JobState::kSucceeded);

@@ -43,6 +43,7 @@ class Runner {
   void apply(const TimelineStep& at, const SubmitStep& step);
   void apply(const TimelineStep& at, const UpdateStep& step);
   void apply(const TimelineStep& at, const TerminateStep& step);
+  void apply(const TimelineStep& at, const HoldStep& step);
   void apply(const TimelineStep& at, const NodeStep& step);
   void apply(const TimelineStep& at, const ShareStep& step);
   void apply(const TimelineStep& at, const FailStep& step);
@@ -138,6 +139,12 @@ void Runner::apply(const TimelineStep& at, const UpdateStep& step) {
 
 void Runner::apply(const TimelineStep& at, const TerminateStep& step) {
   if (const auto job = find(at, step.job)) post(at, CancelCommand{*job, "terminated"});
+}
+
+void Runner::apply(const TimelineStep& at, const HoldStep& step) {
+  if (const auto job = find(at, step.job)) {
+    post(at, UpdateJobCommand{*job, std::nullopt, step.held});
+  }
 }
 
 void Runner::apply(const TimelineStep& at, const NodeStep& step) {

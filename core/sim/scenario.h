@@ -28,6 +28,10 @@ struct UpdateStep {
 struct TerminateStep {
   std::string job;
 };
+struct HoldStep {
+  std::string job;
+  bool held = true;  ///< False: release.
+};
 enum class NodeStepState : std::uint8_t { kUp, kDown, kCordoned, kDraining };
 struct NodeStep {
   std::string node;
@@ -56,7 +60,8 @@ struct TimelineStep {
   Time at{};
   std::int32_t line = 0;  ///< In the file, for messages.
   bool traced = false;    ///< The file is Scenario::trace_file.
-  std::variant<SubmitStep, UpdateStep, TerminateStep, NodeStep, ShareStep, FailStep, RestartStep>
+  std::variant<SubmitStep, UpdateStep, TerminateStep, HoldStep, NodeStep, ShareStep, FailStep,
+               RestartStep>
       what;
 };
 
@@ -70,7 +75,7 @@ struct Expectation {
   std::optional<Time> at;
   std::int32_t line = 0;
   std::optional<std::vector<std::string>> running;  ///< The exact set.
-  std::vector<std::string> runnable, starting, not_running, succeeded, failed;
+  std::vector<std::string> pending, runnable, starting, not_running, succeeded, failed;
   std::map<std::string, std::string> reason;  ///< Job -> reason code text.
   std::map<std::string, std::int32_t> preempted;
   std::map<std::string, PreemptedBy> preempted_by;  ///< The latest preemption.

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <set>
+#include <utility>
 
 #include "core/state/state.h"
 
@@ -43,14 +45,23 @@ std::string check_devices(const State& state) {
   return {};
 }
 
-// Invariant 2 and 7: an active job has exactly one live attempt with every instance, others none.
+// Invariant 2 and 7: an active job has exactly one live attempt with every instance, others none;
+// one that waits is PENDING or RUNNABLE as its record says.
 std::string check_jobs(const State& state) {
   for (const auto& [id, job] : state.jobs()) {
     if (is_active(job.state) != job.attempt.valid()) {
       return fmt::format("job {} is {} with attempt {}", id.value, to_string(job.state),
                          job.attempt.value);
     }
-    if (!job.attempt.valid()) continue;
+    if (!job.attempt.valid()) {
+      if (is_terminal(job.state) || job.state == waiting_state(job)) continue;
+      return fmt::format("job {} is {} and should be {}", id.value, to_string(job.state),
+                         to_string(waiting_state(job)));
+    }
+    if (job.retry_at != kNoTime) {
+      return fmt::format("job {} waits for its back-off and is {}", id.value, to_string(job.state));
+    }
+    if (job.held) return fmt::format("job {} is held and {}", id.value, to_string(job.state));
     const Attempt* attempt = state.find_attempt(job.attempt);
     if (attempt == nullptr || !attempt->live() || attempt->job != id) {
       return fmt::format("job {} names attempt {}, which is not its live one", id.value,
@@ -71,6 +82,15 @@ std::string check_jobs(const State& state) {
     }
   }
   return {};
+}
+
+// J2: every back-off that runs is in the index, and nothing else is.
+std::string check_backoffs(const State& state) {
+  std::set<std::pair<Time, JobId>> found;
+  for (const auto& [id, job] : state.jobs()) {
+    if (job.state == JobState::kPending && job.retry_at != kNoTime) found.emplace(job.retry_at, id);
+  }
+  return found == state.backoffs() ? "" : "the index of back-offs differs from its recount";
 }
 
 // Bookings wait for live attempts that are being stopped, and for nothing else.
@@ -114,7 +134,7 @@ std::string check_sums(const State& state) {
 }  // namespace
 
 std::string State::sanity_check() const {
-  for (const auto check : {check_jobs, check_bookings, check_devices, check_sums}) {
+  for (const auto check : {check_jobs, check_backoffs, check_bookings, check_devices, check_sums}) {
     if (std::string fault = check(*this); !fault.empty()) return fault;
   }
   for (const auto& [share, waiting] : waiting_) {

@@ -11,6 +11,17 @@ namespace {
 
 const WaitingShare kNobodyWaits;
 
+Reason why_pending(const Job& job) {
+  Reason reason;
+  if (job.held) {
+    reason.code = ReasonCode::kHeldByUser;
+  } else {
+    reason.code = ReasonCode::kRetryBackoff;
+    reason.when = job.retry_at;
+  }
+  return reason;
+}
+
 template <typename Map, typename Key>
 auto* find_in(Map& map, const Key& key) {
   const auto it = map.find(key);
@@ -194,6 +205,9 @@ void State::put(const ArchiveJob& change) {
 
 void State::index_job(const Job& job) {
   if (is_terminal(job.state)) ended_jobs_.insert(job.id);
+  if (job.state == JobState::kPending && job.retry_at != kNoTime) {
+    backoffs_.emplace(job.retry_at, job.id);
+  }
   if (job.state != JobState::kRunnable) return;
   WaitingShare& share = waiting_[job.share];
   ++share.count;
@@ -207,6 +221,7 @@ void State::index_job(const Job& job) {
 
 void State::unindex_job(const Job& job) {
   ended_jobs_.erase(job.id);
+  backoffs_.erase({job.retry_at, job.id});
   if (job.state != JobState::kRunnable) return;
   WaitingShare& share = waiting_.at(job.share);
   --share.count;
@@ -350,7 +365,8 @@ const std::set<PreemptionId>* State::open_preemptions(JobId beneficiary) const {
 Reason State::reason_of(JobId id) const {
   Reason reason;
   const Job* job = find_job(id);
-  if (job == nullptr || job->state != JobState::kRunnable) return reason;
+  if (job == nullptr || is_terminal(job->state) || is_active(job->state)) return reason;
+  if (job->state != JobState::kRunnable) return why_pending(*job);
   const Booking* booking = find_booking(id);
   if (booking != nullptr && booking->lacking) {
     const Reason* own = find_in(lacking_reasons_, id);

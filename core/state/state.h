@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "core/base/result.h"
@@ -89,6 +90,8 @@ class State final : public StateView {
   [[nodiscard]] const std::set<AttemptId>& live_attempts() const { return live_attempts_; }
   /// Ended jobs still in memory, by id.
   [[nodiscard]] const std::set<JobId>& ended_jobs() const { return ended_jobs_; }
+  /// J2: the waiting jobs whose back-off runs, by its end.
+  [[nodiscard]] const std::set<std::pair<Time, JobId>>& backoffs() const { return backoffs_; }
   /// Exactly one typed reason for every waiting job (section "Why a job waits"); O(log n).
   [[nodiscard]] Reason reason_of(JobId id) const;
   [[nodiscard]] const Counters& counters() const { return counters_; }
@@ -157,6 +160,7 @@ class State final : public StateView {
   std::map<std::string, NodeId> node_names_;
   std::set<AttemptId> live_attempts_;
   std::set<JobId> ended_jobs_;
+  std::set<std::pair<Time, JobId>> backoffs_;
   mutable Ledger ledger_;  ///< Scratch for passes: they restore it exactly (docs/decisions/0003).
   std::uint64_t version_ = 1;
   std::uint64_t topology_version_ = 1;

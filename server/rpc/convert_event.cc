@@ -27,10 +27,13 @@ v1::EventType type_of(EventType type) {
     case EventType::kJobSubmitted:
       return v1::EVENT_TYPE_JOB_SUBMITTED;
     case EventType::kJobUpdated:
+    case EventType::kJobHeld:
+    case EventType::kJobReleased:
       return v1::EVENT_TYPE_JOB_UPDATED;
     case EventType::kJobCancelRequested:
       return v1::EVENT_TYPE_JOB_CANCEL_REQUESTED;
     case EventType::kJobRequeued:
+    case EventType::kJobRunnable:
       return v1::EVENT_TYPE_JOB_STATE_CHANGED;
     case EventType::kJobSucceeded:
     case EventType::kJobFailed:

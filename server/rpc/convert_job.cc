@@ -175,6 +175,7 @@ void fill_known_spec(const State& state, const Records& records, v1::JobSpec& ou
   out.set_job_queue(queue_name(state, records));
   out.set_quota_share_name(share_name(state, records));
   out.set_scheduling_priority(records.job.priority);
+  out.set_hold(records.job.held);
   v1::ResourceRequest& resources = *out.mutable_resources();
   resources.set_instances(records.cls.instances);
   resources.set_count_milli(records.cls.units.front().count.milli);
@@ -340,6 +341,7 @@ Result<> fill_spec(const std::string& bytes, v1::Job& out) {
   if (!known.job_queue().empty()) spec.set_job_queue(known.job_queue());
   if (!known.quota_share_name().empty()) spec.set_quota_share_name(known.quota_share_name());
   spec.set_scheduling_priority(known.scheduling_priority());
+  spec.set_hold(known.hold());
   *spec.mutable_resources() = known.resources();
   *out.mutable_spec() = std::move(spec);
   return {};

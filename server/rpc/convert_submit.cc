@@ -180,7 +180,8 @@ std::string read_retry(const v1::RetryStrategy& from, JobRequest& to) {
   for (const auto& rule : from.evaluate_on_exit()) {
     if (auto fault = read_exit_rule(rule, to); !fault.empty()) return fault;
   }
-  return check_range("retry_strategy.backoff_ms", from.backoff_ms(), 0, 600'000);
+  to.backoff = Duration(from.backoff_ms());
+  return check_range("retry_strategy.backoff_ms", from.backoff_ms(), 0, kMaxBackoff.count());
 }
 
 std::string read_preemption(const v1::JobPreemptionConfiguration& from, JobRequest& to) {
@@ -206,6 +207,7 @@ std::string read_rest(const v1::JobSpec& from, JobRequest& to) {
     return fault;
   }
   to.priority = from.scheduling_priority();
+  to.held = from.hold();
   if (from.has_attempt_duration_seconds()) {
     const std::int64_t seconds = from.attempt_duration_seconds();
     if (auto fault = check_range("attempt_duration_seconds", seconds, 1, 31'536'000);
@@ -249,12 +251,6 @@ Result<JobRequest> to_job_request(const v1::JobSpec& spec) {
     return Error{ErrorCode::kFailedPrecondition,
                  fmt::format("image {}: this release runs plain processes only; leave it out",
                              quote(spec.image()))};
-  }
-  if (spec.retry_strategy().backoff_ms() > 0) {
-    return Error{ErrorCode::kFailedPrecondition,
-                 fmt::format("retry_strategy.backoff_ms is {}: this release retries at once; leave "
-                             "it 0",
-                             spec.retry_strategy().backoff_ms())};
   }
   request.name = spec.job_name().empty() ? default_name(spec.command(0)) : spec.job_name();
   request.queue = spec.job_queue();

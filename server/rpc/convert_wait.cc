@@ -32,7 +32,10 @@ void fill_numbers(const Reason& reason, v1::WaitReason& out) {
   }
   if (reason.victims > 0) numbers["victims"] = reason.victims;
   if (reason.jobs_in_all > 0) numbers["jobs"] = reason.jobs_in_all;
-  if (reason.when != kNoTime) numbers["old_enough_at_ms"] = to_ms(reason.when);
+  if (reason.when != kNoTime) {
+    const bool backoff = reason.code == ReasonCode::kRetryBackoff;
+    numbers[backoff ? "retry_at_ms" : "old_enough_at_ms"] = to_ms(reason.when);
+  }
 }
 
 std::string node_name(const State& state, NodeId id) {
@@ -149,6 +152,12 @@ void fill_would_start(const State& state, const Job& job, const Reason& reason,
   const Unit* unit = state.policy().unit(reason.unit);
   const std::string name = unit == nullptr ? "units" : unit->def.name;
   switch (reason.code) {
+    case ReasonCode::kHeldByUser:
+      out.add_would_start(fmt::format("it is released: gpuq release {}", job.id.value));
+      break;
+    case ReasonCode::kRetryBackoff:
+      out.add_would_start("its back-off is over; it waits for capacity then");
+      break;
     case ReasonCode::kShareFull:
       out.add_would_start("jobs of its share end, or the share's limit or borrow limit is raised");
       break;
@@ -247,8 +256,9 @@ void fill_explanation(const State& state, const Job& job, v1::ExplainResponse& o
   if (state.policy().share(job.share) != nullptr) fill_quota(state, job, unit, demand, out);
   if (job.state > JobState::kRunnable) return;
   fill_reason(state, job, *out.mutable_reason());
-  out.set_jobs_ahead(jobs_ahead(state, job));
-  if (state.policy().share(job.share) != nullptr) fill_holders(state, job, unit, out);
+  const bool competes = job.state == JobState::kRunnable;  // It waits for nobody's capacity before.
+  if (competes) out.set_jobs_ahead(jobs_ahead(state, job));
+  if (competes && state.policy().share(job.share) != nullptr) fill_holders(state, job, unit, out);
   fill_would_start(state, job, reason, out);
   if (const Booking* booking = state.find_booking(job.id)) {
     fill_booking(state, *booking, *out.mutable_booking());

@@ -80,19 +80,23 @@ void get_job(ServiceContext& context, GetJobCall* call) {
 void update_job(ServiceContext& context, UpdateJobCall* call) {
   const JobId id(call->request.job_id());
   if (id.value <= 0) return call->finish(invalid("job_id is missing: give a job's number"));
-  if (!call->request.has_scheduling_priority()) {
-    return call->finish(invalid("nothing to change: give scheduling_priority"));
+  if (!call->request.has_scheduling_priority() && !call->request.has_hold()) {
+    return call->finish(invalid("nothing to change: give scheduling_priority or hold"));
   }
-  const std::int32_t priority = call->request.scheduling_priority();
-  if (auto fault = check_range("scheduling_priority", priority, 0, kMaxPriority); !fault.empty()) {
+  UpdateJobCommand command{id, std::nullopt};
+  if (call->request.has_scheduling_priority())
+    command.priority = call->request.scheduling_priority();
+  if (call->request.has_hold()) command.held = call->request.hold();
+  if (auto fault =
+          check_range("scheduling_priority", command.priority.value_or(0), 0, kMaxPriority);
+      !fault.empty()) {
     return call->finish(invalid(std::move(fault)));
   }
-  context.engine.post(Command{call->caller.user, UpdateJobCommand{id, priority}},
-                      [&context, call, id](const Result<Reply>& reply) {
-                        if (!reply) return call->finish(reply.error());
-                        load_job(context, id, call->response,
-                                 [call](const Result<>& done) { call->finish(done); });
-                      });
+  context.engine.post(
+      Command{call->caller.user, command}, [&context, call, id](const Result<Reply>& reply) {
+        if (!reply) return call->finish(reply.error());
+        load_job(context, id, call->response, [call](const Result<>& done) { call->finish(done); });
+      });
 }
 
 namespace {

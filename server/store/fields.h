@@ -23,11 +23,12 @@ inline constexpr const char* kDeviceColumns =
     "uuid, model, memory_mib, pci_address, usable, charged";
 inline constexpr const char* kClassColumns =
     "id, instances, cpus, memory_mib, topology_label, topology_required, timeout, grace, "
-    "preemptible, exit_zero_after_stop_succeeds, preemption_retries, max_attempts";
+    "preemptible, exit_zero_after_stop_succeeds, preemption_retries, max_attempts, "
+    "backoff";
 inline constexpr const char* kJobColumns =
     "id, class, queue, share, priority, state, terminating, attempt_count, counted_attempts, "
     "node_losses, preemptions, attempt, created_at, runnable_since, ended_at, exit_code, name, "
-    "user, status_reason";
+    "user, status_reason, held, retry_at";
 inline constexpr const char* kAttemptColumns =
     "job, number, id, share, unit, demand, state, stop, outcome, lost_to_node, scheduled_at, "
     "running_at, stop_at, grace, ended_at, exit_code, status_reason";
@@ -85,14 +86,15 @@ void device_fields(R& r, F&& f) {
 template <typename R, typename F>
 void class_fields(R& r, F&& f) {
   f(r.id, r.instances, r.cpus, r.memory_mib, r.topology_label, r.topology_required, r.timeout,
-    r.grace, r.preemptible, r.exit_zero_after_stop_succeeds, r.preemption_retries, r.max_attempts);
+    r.grace, r.preemptible, r.exit_zero_after_stop_succeeds, r.preemption_retries, r.max_attempts,
+    r.backoff);
 }
 
 template <typename R, typename F>
 void job_fields(R& r, F&& f) {
   f(r.id, r.cls, r.queue, r.share, r.priority, r.state, r.terminating, r.attempt_count,
     r.counted_attempts, r.node_losses, r.preemptions, r.attempt, r.created_at, r.runnable_since,
-    r.ended_at, r.exit_code, r.name, r.user, r.status_reason);
+    r.ended_at, r.exit_code, r.name, r.user, r.status_reason, r.held, r.retry_at);
 }
 
 template <typename R, typename F>

@@ -45,6 +45,8 @@ TEST(JobOptions, ValuesReachTheJob) {
   options.timeout = "1h30m";
   options.grace = "250ms";
   options.retries = "2";
+  options.retry_backoff = "1m30s";
+  options.hold = true;
   options.preemption_retries = "0";
   options.exit_zero_after_stop = "SUCCEEDED";
   options.no_preempt = true;
@@ -62,6 +64,8 @@ TEST(JobOptions, ValuesReachTheJob) {
   EXPECT_FALSE(spec.preemption_configuration().preemptible());
   EXPECT_EQ(spec.preemption_configuration().preemption_retries_before_termination(), 0);
   EXPECT_EQ(spec.retry_strategy().attempts(), 3);
+  EXPECT_EQ(spec.retry_strategy().backoff_ms(), 90'000);
+  EXPECT_TRUE(spec.hold());
   EXPECT_EQ(spec.exit_zero_after_stop(), v1::EXIT_ZERO_AFTER_STOP_SUCCEEDED);
   EXPECT_EQ(spec.env().at("A"), "2");
   EXPECT_EQ(spec.env().at("B"), "");

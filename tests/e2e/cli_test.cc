@@ -99,6 +99,32 @@ TEST_F(CliTest, ScriptWithDirectives) {
   EXPECT_EQ(cluster_.read("out"), "scripted word\n");
 }
 
+TEST_F(CliTest, HeldJobStartsAfterItsRelease) {
+  ASSERT_EQ(gpuq({"submit", "--hold", "--name", "h", "--", "true"}).code, 0);
+  EXPECT_TRUE(cluster_.reaches(1, v1::JOB_STATE_PENDING));
+  EXPECT_THAT(gpuq({"ls"}).out, HasSubstr("HELD_BY_USER"));
+  EXPECT_THAT(gpuq({"why", "1"}).out, HasSubstr("gpuq release 1"));
+  EXPECT_EQ(gpuq({"hold", "name:h"}).code, 0);
+  cluster_.kill_server();
+  cluster_.start_server();
+  EXPECT_EQ(cluster_.job(1).state(), v1::JOB_STATE_PENDING);
+  EXPECT_EQ(gpuq({"release", "1"}).code, 0);
+  EXPECT_EQ(gpuq({"wait", "1"}).code, 0);
+  EXPECT_EQ(gpuq({"release", "1"}).code, 0);
+  const Output late = gpuq({"hold", "1"});
+  EXPECT_EQ(late.code, 4) << late.err;
+  EXPECT_THAT(late.err, HasSubstr("job 1 is SUCCEEDED and can not be changed"));
+}
+
+TEST_F(CliTest, RetryWaitsForItsBackoff) {
+  ASSERT_EQ(gpuq({"submit", "--retries", "1", "--retry-backoff", "1s", "--", "false"}).code, 0);
+  ASSERT_TRUE(eventually([&] { return cluster_.job(1).attempt_count() == 2; }));
+  EXPECT_EQ(gpuq({"wait", "1"}).code, 1);
+  const auto job = cluster_.job(1);
+  ASSERT_EQ(job.attempts_size(), 2);
+  EXPECT_GE(job.attempts(1).created_at_ms() - job.attempts(0).stopped_at_ms(), 1'000);
+}
+
 TEST_F(CliTest, ListShowAndHistory) {
   const auto running = cluster_.submit_script({"--gpus", "1", "--name", "holder"}, kPolite);
   ASSERT_TRUE(cluster_.reaches(running, v1::JOB_STATE_RUNNING));

@@ -26,6 +26,8 @@ std::string text(const sim::SubmitStep& step) {
     line += fmt::format(", preemption_retries_before_termination: {}", *job.preemption_retries);
   }
   if (job.max_attempts != 1) line += fmt::format(", attempts: {}", job.max_attempts);
+  if (job.backoff.count() > 0) line += fmt::format(", retry: {{backoff: {}}}", ms(job.backoff));
+  if (job.held) line += ", hold: true";
   if (step.start_delay.count() > 0) line += fmt::format(", start_delay: {}", ms(step.start_delay));
   if (step.checkpoint) line += fmt::format(", checkpoint: {}", ms(*step.checkpoint));
   std::string units;
@@ -45,6 +47,9 @@ std::string text(const sim::UpdateStep& step) {
   return fmt::format("update: {{job: {}, priority: {}}}", step.job, step.priority);
 }
 std::string text(const sim::TerminateStep& step) { return fmt::format("terminate: {}", step.job); }
+std::string text(const sim::HoldStep& step) {
+  return fmt::format("{}: {}", step.held ? "hold" : "release", step.job);
+}
 std::string text(const sim::NodeStep& step) {
   static const char* const kNames[] = {"UP", "DOWN", "CORDONED", "DRAINING"};
   return fmt::format("node: {{name: {}, state: {}}}", step.node,

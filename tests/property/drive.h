@@ -139,6 +139,10 @@ class DriveOn {
   void apply(const sim::TerminateStep& step) {
     if (names_.contains(step.job)) post(CancelCommand{names_[step.job], "terminated"});
   }
+  void apply(const sim::HoldStep& step) {
+    if (!names_.contains(step.job)) return;
+    post(UpdateJobCommand{names_[step.job], std::nullopt, step.held});
+  }
   void apply(const sim::FailStep& step) {
     if (names_.contains(step.job)) world_.agents().fail(names_[step.job], step.exit_code);
   }

@@ -147,7 +147,7 @@ class CaseMaker {
       at += Seconds(dice_.pick<int>({0, 0, 1, 1, 7, 20}));
       sim::TimelineStep step;
       step.at = at;
-      const int kind = submitted_ < 3 ? 0 : dice_.roll(20);
+      const int kind = submitted_ < 3 ? 0 : dice_.roll(23);
       if (kind < 11) {
         step.what = make_submit();
       } else if (kind < 13) {
@@ -160,6 +160,8 @@ class CaseMaker {
         step.what = make_node_step();
       } else if (kind == 18) {
         step.what = sim::FailStep{some_job(), dice_.between(1, 3)};
+      } else if (kind >= 20) {
+        step.what = sim::HoldStep{some_job(), kind == 20};
       } else {
         step.what = sim::RestartStep{};
       }
@@ -175,6 +177,7 @@ class CaseMaker {
     job.name = fmt::format("j{}", submitted_++);
     job.share = dice_.pick(shares_);
     job.priority = dice_.roll(5);
+    job.held = dice_.one_in(12);
     step.runtime = Seconds(dice_.pick<int>({5, 20, 60, 120, 300}));
     if (dice_.one_in(3)) job.grace = Seconds(dice_.pick<int>({0, 3, 15}));
     if (shape_.plain) {
@@ -194,6 +197,7 @@ class CaseMaker {
     job.exit_zero_after_stop_succeeds = dice_.one_in(6);
     if (dice_.one_in(8)) job.preemption_retries = dice_.roll(2);
     job.max_attempts = dice_.between(1, 3);
+    if (dice_.one_in(3)) job.backoff = Seconds(dice_.pick<int>({1, 5, 30, 600}));
     if (dice_.one_in(5)) step.start_delay = Seconds(dice_.between(1, 10));
     if (dice_.one_in(8)) step.checkpoint = Seconds(10);
     return step;

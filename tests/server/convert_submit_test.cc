@@ -47,6 +47,8 @@ TEST(ConvertSubmit, EverythingIsTakenOver) {
   resources.set_memory_mib(1024);
   spec.set_attempt_duration_seconds(90);
   spec.mutable_retry_strategy()->set_attempts(3);
+  spec.mutable_retry_strategy()->set_backoff_ms(30'000);
+  spec.set_hold(true);
   auto& rule = *spec.mutable_retry_strategy()->add_evaluate_on_exit();
   rule.set_action(v1::RETRY_ACTION_EXIT);
   rule.set_on_exit_code("137");
@@ -70,6 +72,8 @@ TEST(ConvertSubmit, EverythingIsTakenOver) {
   EXPECT_EQ(request->memory_mib, 1024);
   EXPECT_EQ(request->timeout, Duration(90'000));
   EXPECT_EQ(request->max_attempts, 3);
+  EXPECT_EQ(request->backoff, Duration(30'000));
+  EXPECT_TRUE(request->held);
   ASSERT_EQ(request->exit_rules.size(), 1U);
   EXPECT_EQ(request->exit_rules[0].action, RetryAction::kExit);
   EXPECT_FALSE(request->preemptible);

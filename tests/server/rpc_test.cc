@@ -262,6 +262,33 @@ TEST_F(RpcTest, AStoppingServerEndsStreamsAndRefusesCalls) {
   start();
 }
 
+TEST_F(RpcTest, HoldsAndReleases) {
+  const std::int64_t id = submit_id();
+  const auto set_hold = [&](bool hold, v1::Job& job) {
+    grpc::ClientContext context;
+    v1::UpdateJobRequest update;
+    update.set_job_id(id);
+    update.set_hold(hold);
+    return jobs_->Update(&context, update, &job);
+  };
+  v1::Job held;
+  ASSERT_TRUE(set_hold(true, held).ok());
+  EXPECT_EQ(held.state(), v1::JOB_STATE_PENDING);
+  EXPECT_EQ(held.reason().code(), "HELD_BY_USER");
+  EXPECT_TRUE(held.spec().hold());
+  grpc::ClientContext why;
+  v1::ExplainRequest explain;
+  explain.set_job_id(id);
+  v1::ExplainResponse explained;
+  ASSERT_TRUE(jobs_->Explain(&why, explain, &explained).ok());
+  ASSERT_EQ(explained.would_start_size(), 1);
+  EXPECT_EQ(explained.would_start(0), "it is released: gpuq release " + std::to_string(id));
+  v1::Job released;
+  ASSERT_TRUE(set_hold(false, released).ok());
+  EXPECT_EQ(released.state(), v1::JOB_STATE_RUNNABLE);
+  EXPECT_FALSE(released.spec().hold());
+}
+
 TEST_F(RpcTest, UpdatesAndExplains) {
   const std::int64_t first = submit_id();
   submit_id();

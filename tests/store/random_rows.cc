@@ -145,6 +145,7 @@ JobClass BatchGenerator::job_class(ClassId id, const PolicyTables& policy) {
   result.exit_zero_after_stop_succeeds = chance(50);
   if (chance(50)) result.preemption_retries = static_cast<std::int32_t>(number(0, 10));
   result.max_attempts = static_cast<std::int32_t>(number(1, 10));
+  result.backoff = duration();
   result.exit_rules.resize(static_cast<std::size_t>(number(0, 5)));
   for (ExitRule& rule : result.exit_rules) {
     rule = {text(), text(), static_cast<RetryAction>(number(1, 2))};
@@ -193,6 +194,8 @@ Job BatchGenerator::job(JobId id, ClassId cls, const PolicyTables& policy) {
   result.name = text();
   result.user = "user " + std::to_string(number(1, 3));
   result.status_reason = text();
+  result.held = chance(20);
+  if (chance(30)) result.retry_at = time();
   return result;
 }
 

@@ -90,7 +90,7 @@ MAX_FILE_LINES = 600
 SIZE_EXEMPT = []
 
 # ---- rule ids -----------------------------------------------------------------------------------
-RULE_ID = r"(?<![\w.-])(?:[QOPN][1-9][0-9]?)(?![\w-])"
+RULE_ID = r"(?<![\w.-])(?:[QOPNJ][1-9][0-9]?)(?![\w-])"
 RULE_DOC = "docs/SCHEDULING.md"
 RULE_ID_IN = ["core", "tests/unit", "tests/property", "tests/scenario", "tests/sim"]
 
