@@ -1,6 +1,6 @@
 #include "client/cli/job_file_spec.h"
 
-#include "common/policy/job_file.h"
+#include "client/cli/selector.h"
 
 namespace gpuq::cli {
 
@@ -46,16 +46,26 @@ void set_ends(const JobFile& job, v1::JobSpec& spec) {
   }
 }
 
+v1::DependencyCondition condition_of(DependencyCondition condition) {
+  switch (condition) {
+    case DependencyCondition::kSucceeded:
+      return v1::DEPENDENCY_CONDITION_SUCCEEDED;
+    case DependencyCondition::kFailed:
+      return v1::DEPENDENCY_CONDITION_FAILED;
+    case DependencyCondition::kEnded:
+      return v1::DEPENDENCY_CONDITION_ENDED;
+  }
+  return v1::DEPENDENCY_CONDITION_UNSPECIFIED;
+}
+
 }  // namespace
 
-Result<v1::JobSpec> read_job_file(const std::string& path) {
+Result<JobFileSpec> read_job_file(const std::string& path) {
   auto job = parse_job_file(path);
   if (!job) return job.error();
-  if (!job->depends_on.empty()) {
-    return Error{ErrorCode::kInvalidArgument,
-                 path + ": depends_on: this release runs no dependencies: leave it out"};
-  }
-  v1::JobSpec spec;
+  JobFileSpec result;
+  result.depends_on = job->depends_on;
+  v1::JobSpec& spec = result.spec;
   spec.set_job_name(job->name.value_or(""));
   spec.set_job_queue(job->queue.value_or(""));
   spec.set_quota_share_name(job->share.value_or(""));
@@ -69,7 +79,27 @@ Result<v1::JobSpec> read_job_file(const std::string& path) {
   set_resources(*job, *spec.mutable_resources());
   set_retry(*job, spec);
   set_ends(*job, spec);
-  return spec;
+  return result;
+}
+
+Result<> resolve_dependencies(client::Client& client, const std::vector<JobDependency>& depends_on,
+                              v1::JobSpec& spec) {
+  for (const JobDependency& from : depends_on) {
+    const std::string word = parse_selector(from.job) ? from.job : "name:" + from.job;
+    auto found = select_job(client, word);
+    if (!found) {
+      return Error{found.error().code, "depends_on: " + found.error().message};
+    }
+    if (found->attempt != 0) {
+      return Error{ErrorCode::kInvalidArgument, "depends_on: '" + from.job +
+                                                    "' names an attempt: a job depends on whole "
+                                                    "jobs"};
+    }
+    auto* on = spec.add_depends_on();
+    on->set_job_id(found->job.job_id());
+    on->set_condition(condition_of(from.condition));
+  }
+  return {};
 }
 
 }  // namespace gpuq::cli

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <limits>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -195,6 +197,48 @@ Result<> apply_labels(const std::vector<std::string>& entries, v1::JobSpec& spec
   return {};
 }
 
+/// One list of `option`: "ID,..." where `prefixed` is false, else "ok:ID,any:ID,fail:ID".
+Result<> apply_after(const char* option, const std::string& list, bool prefixed,
+                     v1::JobSpec& spec) {
+  static constexpr std::pair<const char*, v1::DependencyCondition> kWords[] = {
+      {"ok:", v1::DEPENDENCY_CONDITION_SUCCEEDED},
+      {"any:", v1::DEPENDENCY_CONDITION_ENDED},
+      {"fail:", v1::DEPENDENCY_CONDITION_FAILED}};
+  for (std::size_t from = 0; from <= list.size();) {
+    const auto comma = std::min(list.find(',', from), list.size());
+    std::string part = list.substr(from, comma - from);
+    from = comma + 1;
+    auto condition = v1::DEPENDENCY_CONDITION_SUCCEEDED;
+    bool known = !prefixed;
+    std::string id = part;
+    for (const auto& [word, meaning] : kWords) {
+      if (!prefixed || part.rfind(word, 0) != 0) continue;
+      condition = meaning;
+      id = part.substr(std::char_traits<char>::length(word));
+      known = true;
+    }
+    const auto number = parse_integer("", id, 1, std::numeric_limits<std::int64_t>::max());
+    if (!known || !number) {
+      return invalid(std::string(option) + ": '" + part + "' is not " +
+                     (prefixed ? "ok:ID, any:ID or fail:ID" : "the id of a job"));
+    }
+    auto* on = spec.add_depends_on();
+    on->set_job_id(*number);
+    on->set_condition(condition);
+  }
+  return {};
+}
+
+Result<> apply_dependencies(const JobOptions& o, v1::JobSpec& spec) {
+  for (const auto& list : o.after) {
+    if (auto done = apply_after("--after", list, true, spec); !done) return done;
+  }
+  for (const auto& list : o.after_ok) {
+    if (auto done = apply_after("--after-ok", list, false, spec); !done) return done;
+  }
+  return {};
+}
+
 Result<> check_text(const std::string& what, const std::string& text) {
   if (is_text(text)) return {};
   return invalid(what + " is not valid UTF-8: gpuq takes text only");
@@ -249,6 +293,8 @@ JobOptions overlay(const JobOptions& above, const JobOptions& below) {
   if (o.retry_on.empty()) o.retry_on = below.retry_on;
   o.env.insert(o.env.begin(), below.env.begin(), below.env.end());
   o.labels.insert(o.labels.begin(), below.labels.begin(), below.labels.end());
+  o.after.insert(o.after.begin(), below.after.begin(), below.after.end());
+  o.after_ok.insert(o.after_ok.begin(), below.after_ok.begin(), below.after_ok.end());
   o.no_preempt = o.no_preempt || below.no_preempt;
   o.hold = o.hold || below.hold;
   return o;
@@ -273,6 +319,7 @@ Result<> apply_options(const JobOptions& o, const Environment& environment, v1::
   if (auto done = apply_ends(o, spec); !done) return done;
   if (auto done = apply_env(o.env, environment, spec); !done) return done;
   if (auto done = apply_labels(o.labels, spec); !done) return done;
+  if (auto done = apply_dependencies(o, spec); !done) return done;
   return set_integer("--priority", o.priority, 0, 9999, [&](std::int64_t v) {
     spec.set_scheduling_priority(static_cast<std::int32_t>(v));
   });

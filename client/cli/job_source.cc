@@ -76,6 +76,15 @@ Result<> complete_workdir(v1::JobSpec& spec) {
   return {};
 }
 
+/// The names in a job file's dependencies are asked of the server.
+Result<> resolve(Context& context, const std::vector<JobDependency>& depends_on,
+                 v1::JobSpec& spec) {
+  if (depends_on.empty()) return {};
+  auto client = context.client();
+  if (!client) return client.error();
+  return resolve_dependencies(**client, depends_on, spec);
+}
+
 /// Every layer over what a job file has said, if there is one.
 Result<> complete(const Context& context, const JobSource& source, v1::JobSpec& spec) {
   auto config = context.config();
@@ -97,12 +106,15 @@ Result<> complete(const Context& context, const JobSource& source, v1::JobSpec& 
 
 }  // namespace
 
-int make_job(const Context& context, const JobSource& source, v1::JobSpec& spec) {
+int make_job(Context& context, const JobSource& source, v1::JobSpec& spec) {
   if (auto done = check_source(source); !done) return context.fail(done.error());
   if (source.file) {
     auto from_file = read_job_file(*source.file);
     if (!from_file) return context.fail_each(from_file.error());
-    spec = std::move(*from_file);
+    spec = std::move(from_file->spec);
+    if (auto done = resolve(context, from_file->depends_on, spec); !done) {
+      return context.fail(done.error());
+    }
   }
   auto done = complete(context, source, spec);
   return done ? kDone : context.fail(done.error());

@@ -20,7 +20,7 @@ struct JobSource {
 
 /// Fills the empty `spec`. Like a command: returns an exit status and has written its errors, and
 /// warnings about script lines.
-int make_job(const Context& context, const JobSource& source, v1::JobSpec& spec);
+int make_job(Context& context, const JobSource& source, v1::JobSpec& spec);
 
 /// Submits `spec` with `token`, a new one if empty; the token makes it safe to try once more when
 /// the connection is lost in between.

@@ -38,6 +38,8 @@ struct JobOptions {
   std::vector<std::string> retry_on;
   std::vector<std::string> env;
   std::vector<std::string> labels;
+  std::vector<std::string> after;     ///< "ok:12,any:13"
+  std::vector<std::string> after_ok;  ///< "12,13"
   bool no_preempt = false;
   bool hold = false;
 };

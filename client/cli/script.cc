@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <map>
 #include <sstream>
 
@@ -65,6 +66,35 @@ Result<std::vector<std::string>> one_task_a_node(const std::string& value) {
   return cannot("an instance runs one command: start the tasks from it");
 }
 
+/// "afterok:12:13,afterany:14": all of them.
+Result<std::vector<std::string>> dependency(const std::string& value) {
+  static const std::map<std::string, std::string> kWords = {
+      {"afterok", "ok:"}, {"afterany", "any:"}, {"afternotok", "fail:"}};
+  std::string list;
+  std::istringstream conditions(value);
+  for (std::string condition; std::getline(conditions, condition, ',');) {
+    std::istringstream parts(condition);
+    std::string part;
+    std::getline(parts, part, ':');
+    const auto word = kWords.find(part);
+    if (word == kWords.end() || part.size() + 1 >= condition.size()) {
+      return cannot("only afterok, afterany and afternotok with ids are understood");
+    }
+    while (std::getline(parts, part, ':')) {
+      if (!parse_integer("", part, 1, std::numeric_limits<std::int64_t>::max())) {
+        return cannot("'" + part + "' is not the id of a job");
+      }
+      list += (list.empty() ? "" : ",") + word->second + part;
+    }
+  }
+  if (list.empty()) return cannot("it names no job");
+  return std::vector<std::string>{"--after", list};
+}
+
+Result<std::vector<std::string>> held(const std::string&) {
+  return std::vector<std::string>{"--hold"};
+}
+
 const std::map<std::string, Translation>& translations() {
   static const std::map<std::string, Translation> kTable = {
       {"job-name", same("--name")},
@@ -85,6 +115,10 @@ const std::map<std::string, Translation>& translations() {
       {"mem", memory},
       {"time", time_limit},
       {"t", time_limit},
+      {"dependency", dependency},
+      {"d", dependency},
+      {"hold", held},
+      {"H", held},
       {"chdir", same("--workdir")},
       {"D", same("--workdir")},
       {"requeue", nothing()},

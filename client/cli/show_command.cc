@@ -99,6 +99,19 @@ std::string booking_text(const v1::Booking& booking) {
   return text;
 }
 
+std::string dependencies_text(const v1::JobSpec& spec) {
+  std::string text;
+  for (const auto& on : spec.depends_on()) {
+    const bool failed = on.condition() == v1::DEPENDENCY_CONDITION_FAILED;
+    const bool ended = on.condition() == v1::DEPENDENCY_CONDITION_ENDED;
+    text += (text.empty() ? "" : ", ") + std::to_string(on.job_id()) +
+            (failed  ? " FAILED"
+             : ended ? " ENDED"
+                     : " SUCCEEDED");
+  }
+  return text;
+}
+
 void print_job(const Context& context, const v1::Job& job) {
   const std::int64_t now_ms = wall_now_ms();
   const auto& spec = job.spec();
@@ -116,6 +129,7 @@ void print_job(const Context& context, const v1::Job& job) {
   sheet.line("Queue", spec.job_queue() + "/" + spec.quota_share_name());
   sheet.line("Priority", std::to_string(spec.scheduling_priority()));
   sheet.line("Asks for", request_text(spec.resources()));
+  sheet.line("Depends on", dependencies_text(spec));
   sheet.line("Command", cut_text(format_command(spec.command()), 2000));
   sheet.line("Directory", spec.workdir());
   sheet.line("Image", spec.image());

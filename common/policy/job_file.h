@@ -15,8 +15,6 @@
 
 namespace gpuq {
 
-enum class DependencyCondition { kSucceeded, kFailed, kEnded };
-
 struct JobDependency {
   std::string job;  ///< Id or name.
   DependencyCondition condition = DependencyCondition::kSucceeded;

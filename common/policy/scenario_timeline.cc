@@ -143,7 +143,10 @@ void read_submit(const YamlNode& node, const std::string& path, const sim::Timel
   if (step.checkpoint && *step.checkpoint <= Duration(0)) {
     map.error("checkpoint", "must be longer than 0s: leave it out for no checkpoints");
   }
-  if (!job.depends_on.empty()) map.error("depends_on", "dependencies are not simulated");
+  for (const JobDependency& on : job.depends_on) {
+    reader.check_job(node, path, on.job);
+    step.depends_on.emplace_back(on.job, on.condition);
+  }
   check_queue_and_share(map, job, reader);
   check_units(map, job, reader);
   step.request = to_request(job, reader.short_form);

@@ -211,6 +211,7 @@ void end_attempt_as(Transaction& tx, const std::string& actor, Attempt attempt,
   fate.detail = job.status_reason;
   tx.emit(std::move(fate));
   send_forgets(tx, attempt);
+  if (!again) settle_dependants(tx, job.id);
 }
 
 void give_up_booking(const State& state, JobId id, const std::string& rule,
@@ -228,14 +229,21 @@ void give_up_booking(const State& state, JobId id, const std::string& rule,
 
 void end_waiting_job(Transaction& tx, const std::string& actor, JobId id,
                      const std::string& reason) {
+  fail_waiting_job(tx, actor, id, reason, true);
+  settle_dependants(tx, id);
+}
+
+void fail_waiting_job(Transaction& tx, const std::string& actor, JobId id,
+                      const std::string& reason, bool cancelled) {
   const State& state = tx.state();
   Job job = state.job(id);
   GPUQ_CHECK(!is_terminal(job.state) && !is_active(job.state));
   std::vector<Change> changes;
   give_up_booking(state, id, "P7", changes);
   job.state = JobState::kFailed;
-  job.terminating = true;
+  job.terminating = cancelled;
   job.retry_at = kNoTime;
+  job.depends_on.clear();
   job.ended_at = tx.now();
   job.status_reason = reason;
   changes.emplace_back(PutJob{job});

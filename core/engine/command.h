@@ -37,9 +37,10 @@ struct JobRequest {
   std::optional<std::int32_t> preemption_retries;
   std::int32_t max_attempts = 1;
   std::vector<ExitRule> exit_rules;
-  Duration backoff{0};  ///< J2: before the first retry; 0..10 min.
-  bool held = false;    ///< J1: submitted on hold.
-  SharedBytes spec;     ///< Opaque bytes for the agent side, stored as they are.
+  Duration backoff{0};                 ///< J2: before the first retry; 0..10 min.
+  bool held = false;                   ///< J1: submitted on hold.
+  std::vector<Dependency> depends_on;  ///< J3: on jobs that are there; at most kMaxDependencies.
+  SharedBytes spec;                    ///< Opaque bytes for the agent side, stored as they are.
 };
 
 struct SubmitCommand {

@@ -72,6 +72,7 @@ void end_jobs(Transaction& tx, const std::string& actor, ShareId share,
   const std::string reason = fmt::format("Quota share {} was deleted", share_name);
   for (const JobId id : jobs_of(tx.state(), share)) {
     Job job = tx.state().job(id);
+    if (is_terminal(job.state)) continue;  // It depended on one before it in this list.
     if (!is_active(job.state)) {
       end_waiting_job(tx, actor, id, reason);
     } else if (!job.terminating) {

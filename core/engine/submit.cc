@@ -24,6 +24,7 @@ struct Prepared {
   Job job;
   JobClass cls;
   SharedBytes spec;
+  std::string never;  ///< J3: why it ends at once; empty: it does not.
 };
 
 template <typename Range>
@@ -224,7 +225,8 @@ Result<void> check_topology(const JobRequest& request) {
   return {};
 }
 
-Result<Prepared> prepare(const PolicyTables& policy, const JobRequest& request) {
+Result<Prepared> prepare(const State& state, const JobRequest& request) {
+  const PolicyTables& policy = state.policy();
   if (auto checked = check_name(request.name); !checked) return checked.error();
   if (auto checked = check_numbers(request); !checked) return checked.error();
   if (auto checked = check_topology(request); !checked) return checked.error();
@@ -238,7 +240,11 @@ Result<Prepared> prepare(const PolicyTables& policy, const JobRequest& request) 
   }
   auto units = resolve_units(policy, *env, request);
   if (!units) return units.error();
+  auto dependencies = open_dependencies(state, request.depends_on);
+  if (!dependencies) return dependencies.error();
   Prepared prepared;
+  prepared.job.depends_on = std::move(dependencies->open);
+  prepared.never = std::move(dependencies->never);
   prepared.job.queue = (*queue)->id;
   prepared.job.share = (*share)->id;
   prepared.job.priority = request.priority;
@@ -312,7 +318,7 @@ Result<Reply> handle(Transaction& tx, const std::string& actor, const SubmitComm
   std::vector<Prepared> prepared;
   prepared.reserve(command.jobs.size());
   for (std::size_t i = 0; i < command.jobs.size(); ++i) {
-    auto one = prepare(state.policy(), command.jobs[i]);
+    auto one = prepare(state, command.jobs[i]);
     if (!one) {
       Error error = one.error();
       if (command.jobs.size() > 1) error.message = fmt::format("jobs[{}]: {}", i, error.message);
@@ -333,7 +339,9 @@ Result<Reply> handle(Transaction& tx, const std::string& actor, const SubmitComm
       extra.emplace_back(PutToken{token});
       tx.wake_at(token.expires);
     }
-    (void)admit(tx, actor, command.user, std::move(prepared[i]), std::move(extra));
+    const std::string never = prepared[i].never;
+    const JobId id = admit(tx, actor, command.user, std::move(prepared[i]), std::move(extra));
+    if (!never.empty()) fail_waiting_job(tx, "", id, never, false);
   }
   return reply;
 }

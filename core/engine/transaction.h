@@ -90,9 +90,24 @@ void end_attempt(Transaction& tx, const std::string& actor, AttemptId id, const 
 void give_up_booking(const State& state, JobId id, const std::string& rule,
                      std::vector<Change>& changes);
 
-/// Ends a job that has no live attempt, with its booking.
+/// Ends a job that has no live attempt, with its booking, and what its end decides for jobs that
+/// depend on it.
 void end_waiting_job(Transaction& tx, const std::string& actor, JobId id,
                      const std::string& reason);
+/// The first half of it. `cancelled`: somebody wanted its end.
+void fail_waiting_job(Transaction& tx, const std::string& actor, JobId id,
+                      const std::string& reason, bool cancelled);
+
+/// J3: which of the wanted dependencies are open, and why one can never come true.
+struct OpenDependencies {
+  std::vector<Dependency> open;
+  std::string never;  ///< Empty: all can.
+};
+Result<OpenDependencies> open_dependencies(const State& state,
+                                           const std::vector<Dependency>& wanted);
+
+/// J3: the job has ended. Those that depend on it go on, or end with it, and so on from there.
+void settle_dependants(Transaction& tx, JobId ended);
 
 /// Sends Stop to every instance of the attempt that has not exited.
 void send_stops(Transaction& tx, const Attempt& attempt);

@@ -48,6 +48,18 @@ const char* to_string(JobState state) {
   return "UNKNOWN";
 }
 
+const char* to_string(DependencyCondition condition) {
+  switch (condition) {
+    case DependencyCondition::kSucceeded:
+      return "SUCCEEDED";
+    case DependencyCondition::kFailed:
+      return "FAILED";
+    case DependencyCondition::kEnded:
+      return "ENDED";
+  }
+  return "UNKNOWN";
+}
+
 const char* to_string(InstanceState state) {
   switch (state) {
     case InstanceState::kSent:

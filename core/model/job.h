@@ -82,6 +82,25 @@ struct JobClass {
   [[nodiscard]] bool before(const JobClass& other) const;
 };
 
+/// How a job must end for one that depends on it. Numbers are stored.
+enum class DependencyCondition : std::uint8_t { kSucceeded = 1, kFailed = 2, kEnded = 3 };
+const char* to_string(DependencyCondition condition);  ///< "SUCCEEDED", "FAILED", "ENDED"
+
+struct Dependency {
+  JobId job;
+  DependencyCondition condition = DependencyCondition::kSucceeded;
+  bool operator==(const Dependency&) const = default;
+};
+
+inline constexpr std::size_t kMaxDependencies = 100;
+
+/// J3: whether a job that ended in `end` is what `condition` asks for.
+constexpr bool is_met(DependencyCondition condition, JobState end) {
+  if (condition == DependencyCondition::kEnded) return is_terminal(end);
+  return end ==
+         (condition == DependencyCondition::kFailed ? JobState::kFailed : JobState::kSucceeded);
+}
+
 struct Job {
   JobId id;  ///< Also the submit sequence (O1).
   ClassId cls;
@@ -104,6 +123,8 @@ struct Job {
   std::string name;
   std::string user;
   std::string status_reason;
+  std::vector<Dependency>
+      depends_on;  ///< J3: PENDING until it is empty; what has come true is gone.
   bool operator==(const Job&) const = default;
 };
 
@@ -111,8 +132,9 @@ struct Job {
 Duration backoff_after(const JobClass& cls, std::int32_t counted);
 
 /// PENDING while something keeps a job without an attempt from RUNNABLE, else RUNNABLE.
-constexpr JobState waiting_state(const Job& job) {
-  return job.held || job.retry_at != kNoTime ? JobState::kPending : JobState::kRunnable;
+inline JobState waiting_state(const Job& job) {
+  const bool kept = job.held || job.retry_at != kNoTime || !job.depends_on.empty();
+  return kept ? JobState::kPending : JobState::kRunnable;
 }
 
 /// Part of one device. `awaits` is the attempt whose exit frees it; 0 = it is free (or in use by

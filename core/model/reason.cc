@@ -38,7 +38,7 @@ class ReasonWriter {
       case ReasonCode::kNone:
         return "";
       case ReasonCode::kDependency:
-        return "waits for the jobs that it depends on";
+        return fmt::format("depends on the end of {}: {}", plural(r_.jobs_in_all, "job"), jobs());
       case ReasonCode::kHeldByUser:
         return "held by its user: release it to let it start";
       case ReasonCode::kRetryBackoff:
@@ -90,6 +90,16 @@ class ReasonWriter {
  private:
   [[nodiscard]] std::string amount(Amount a) const {
     return fmt::format("{} {}", to_string(a), unit_);
+  }
+
+  [[nodiscard]] std::string jobs() const {
+    std::string names;
+    for (const JobId job : r_.jobs) {
+      names += fmt::format("{}{}", names.empty() ? "" : ", ", job.value);
+    }
+    const std::int64_t more = r_.jobs_in_all - static_cast<std::int64_t>(r_.jobs.size());
+    if (more > 0) names += fmt::format(" and {} more", more);
+    return names.empty() ? "none" : names;
   }
 
   [[nodiscard]] std::string quota_limit() const {
@@ -149,15 +159,10 @@ class ReasonWriter {
   }
 
   [[nodiscard]] std::string not_preemptible() const {
-    std::string names;
-    for (const JobId job : r_.jobs)
-      names += fmt::format("{}{}", names.empty() ? "" : ", ", job.value);
-    const std::int64_t more = r_.jobs_in_all - static_cast<std::int64_t>(r_.jobs.size());
-    if (more > 0) names += fmt::format(" and {} more", more);
     return fmt::format(
         "not preemptible jobs must fit the share's own limit: they hold {} of {} (jobs: {}), and "
         "this one needs {}",
-        to_string(r_.held), amount(r_.cap), names.empty() ? "none" : names, to_string(r_.demand));
+        to_string(r_.held), amount(r_.cap), jobs(), to_string(r_.demand));
   }
 
   [[nodiscard]] std::string share_full() const {

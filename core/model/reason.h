@@ -65,7 +65,8 @@ struct Reason {
   std::int32_t instances_fitting = 0;
   JobId other;  ///< The job in front, or the first victim's job.
   std::int32_t victims = 0;
-  std::vector<JobId> jobs;  ///< NOT_PREEMPTIBLE_LIMIT: who fills the cap, at most kMaxJobsNamed.
+  std::vector<JobId> jobs;  ///< NOT_PREEMPTIBLE_LIMIT: who fills the cap; DEPENDENCY: who has to
+                            ///< end. At most kMaxJobsNamed.
   std::int32_t jobs_in_all = 0;
   std::string domain;   ///< TOPOLOGY: the one with the most room.
   Time when = kNoTime;  ///< PROTECTED_BY_MIN_RUNTIME: when the first victim is old enough.

@@ -122,6 +122,11 @@ void Runner::apply(const TimelineStep& at, const SubmitStep& step) {
   SubmitCommand command;
   command.user = "simulate";
   command.jobs.push_back(step.request);
+  for (const auto& [name, condition] : step.depends_on) {
+    const auto on = find(at, name);
+    if (!on) return;
+    command.jobs.front().depends_on.push_back({*on, condition});
+  }
   // Ids are given in order of submission, and nobody else submits here: known before the commit, so
   // that later steps of this instant can name the job.
   const JobId id(++submitted_);

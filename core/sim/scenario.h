@@ -19,7 +19,9 @@ struct SubmitStep {
   JobRequest request;  ///< `name` = the scenario's job name; queue may be "" (the only queue).
   Duration runtime{std::chrono::hours(1)};  ///< Of an attempt that nobody stops.
   Duration start_delay{0};                  ///< Time in STARTING.
-  std::optional<Duration> checkpoint;       ///< A new attempt goes on from the last multiple.
+  /// J3: on jobs submitted before, by name; `request.depends_on` is empty.
+  std::vector<std::pair<std::string, DependencyCondition>> depends_on;
+  std::optional<Duration> checkpoint;  ///< A new attempt goes on from the last multiple.
 };
 struct UpdateStep {
   std::string job;

@@ -93,6 +93,22 @@ std::string check_backoffs(const State& state) {
   return found == state.backoffs() ? "" : "the index of back-offs differs from its recount";
 }
 
+// J3: only waiting jobs depend on others, and the index knows them all. Between the end of a job
+// and what it means for its dependants there are other events.
+std::string check_dependencies(const State& state) {
+  std::map<JobId, std::set<JobId>> found;
+  for (const auto& [id, job] : state.jobs()) {
+    for (const Dependency& on : job.depends_on) {
+      if (job.state != JobState::kPending || state.find_job(on.job) == nullptr) {
+        return fmt::format("job {} is {} and depends on job {}", id.value, to_string(job.state),
+                           on.job.value);
+      }
+      found[on.job].insert(id);
+    }
+  }
+  return found == state.dependants() ? "" : "the index of dependencies differs from its recount";
+}
+
 // Bookings wait for live attempts that are being stopped, and for nothing else.
 std::string check_bookings(const State& state) {
   for (const auto& [id, booking] : state.bookings()) {
@@ -134,7 +150,8 @@ std::string check_sums(const State& state) {
 }  // namespace
 
 std::string State::sanity_check() const {
-  for (const auto check : {check_jobs, check_backoffs, check_bookings, check_devices, check_sums}) {
+  for (const auto check : {check_jobs, check_backoffs, check_dependencies, check_bookings,
+                           check_devices, check_sums}) {
     if (std::string fault = check(*this); !fault.empty()) return fault;
   }
   for (const auto& [share, waiting] : waiting_) {

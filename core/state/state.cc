@@ -13,7 +13,15 @@ const WaitingShare kNobodyWaits;
 
 Reason why_pending(const Job& job) {
   Reason reason;
-  if (job.held) {
+  if (!job.depends_on.empty()) {
+    std::set<JobId> jobs;
+    for (const Dependency& dependency : job.depends_on) jobs.insert(dependency.job);
+    reason.code = ReasonCode::kDependency;
+    reason.jobs_in_all = static_cast<std::int32_t>(jobs.size());
+    for (const JobId other : jobs) {
+      if (reason.jobs.size() < kMaxJobsNamed) reason.jobs.push_back(other);
+    }
+  } else if (job.held) {
     reason.code = ReasonCode::kHeldByUser;
   } else {
     reason.code = ReasonCode::kRetryBackoff;
@@ -208,6 +216,9 @@ void State::index_job(const Job& job) {
   if (job.state == JobState::kPending && job.retry_at != kNoTime) {
     backoffs_.emplace(job.retry_at, job.id);
   }
+  if (job.state == JobState::kPending) {
+    for (const Dependency& on : job.depends_on) dependants_[on.job].insert(job.id);
+  }
   if (job.state != JobState::kRunnable) return;
   WaitingShare& share = waiting_[job.share];
   ++share.count;
@@ -222,6 +233,12 @@ void State::index_job(const Job& job) {
 void State::unindex_job(const Job& job) {
   ended_jobs_.erase(job.id);
   backoffs_.erase({job.retry_at, job.id});
+  for (const Dependency& on : job.depends_on) {
+    const auto dependants = dependants_.find(on.job);
+    if (dependants == dependants_.end()) continue;
+    dependants->second.erase(job.id);
+    if (dependants->second.empty()) dependants_.erase(dependants);
+  }
   if (job.state != JobState::kRunnable) return;
   WaitingShare& share = waiting_.at(job.share);
   --share.count;
@@ -357,6 +374,8 @@ std::vector<const Preemption*> State::preemptions_of(JobId job) const {
   for (const PreemptionId id : *ids) found.push_back(&preemptions_.at(id));
   return found;
 }
+
+const std::set<JobId>* State::dependants(JobId job) const { return find_in(dependants_, job); }
 
 const std::set<PreemptionId>* State::open_preemptions(JobId beneficiary) const {
   return find_in(open_preemptions_, beneficiary);

@@ -92,6 +92,9 @@ class State final : public StateView {
   [[nodiscard]] const std::set<JobId>& ended_jobs() const { return ended_jobs_; }
   /// J2: the waiting jobs whose back-off runs, by its end.
   [[nodiscard]] const std::set<std::pair<Time, JobId>>& backoffs() const { return backoffs_; }
+  /// J3: the waiting jobs that depend on `job`, ascending; null when none.
+  [[nodiscard]] const std::set<JobId>* dependants(JobId job) const;
+  [[nodiscard]] const std::map<JobId, std::set<JobId>>& dependants() const { return dependants_; }
   /// Exactly one typed reason for every waiting job (section "Why a job waits"); O(log n).
   [[nodiscard]] Reason reason_of(JobId id) const;
   [[nodiscard]] const Counters& counters() const { return counters_; }
@@ -161,6 +164,7 @@ class State final : public StateView {
   std::set<AttemptId> live_attempts_;
   std::set<JobId> ended_jobs_;
   std::set<std::pair<Time, JobId>> backoffs_;
+  std::map<JobId, std::set<JobId>> dependants_;  ///< By the job depended on; no empty ones.
   mutable Ledger ledger_;  ///< Scratch for passes: they restore it exactly (docs/decisions/0003).
   std::uint64_t version_ = 1;
   std::uint64_t topology_version_ = 1;

@@ -56,6 +56,11 @@ Result<State> State::from_stored(StoredState stored) {
   state.touched_ = {};
   const std::string fault = state.sanity_check();
   if (!fault.empty()) return contradiction(fault);
+  for (const auto& [on, dependants] : state.dependants()) {
+    if (!is_terminal(state.job(on).state)) continue;
+    return contradiction(fmt::format("job {} waits for job {}, which has ended",
+                                     dependants.begin()->value, on.value));
+  }
   return state;
 }
 

@@ -201,6 +201,29 @@ std::string read_preemption(const v1::JobPreemptionConfiguration& from, JobReque
   return "";
 }
 
+std::string read_dependencies(const v1::JobSpec& from, JobRequest& to) {
+  for (const v1::JobDependency& on : from.depends_on()) {
+    Dependency dependency{JobId(on.job_id())};
+    switch (on.condition()) {
+      case v1::DEPENDENCY_CONDITION_UNSPECIFIED:
+      case v1::DEPENDENCY_CONDITION_SUCCEEDED:
+        break;
+      case v1::DEPENDENCY_CONDITION_ENDED:
+        dependency.condition = DependencyCondition::kEnded;
+        break;
+      case v1::DEPENDENCY_CONDITION_FAILED:
+        dependency.condition = DependencyCondition::kFailed;
+        break;
+      default:
+        return fmt::format("depends_on.condition is {}: use SUCCEEDED, ENDED or FAILED",
+                           static_cast<int>(on.condition()));
+    }
+    if (on.job_id() <= 0) return "depends_on.job_id is missing: give a job's number";
+    to.depends_on.push_back(dependency);
+  }
+  return "";
+}
+
 std::string read_rest(const v1::JobSpec& from, JobRequest& to) {
   if (auto fault = check_range("scheduling_priority", from.scheduling_priority(), 0, kMaxPriority);
       !fault.empty()) {
@@ -244,6 +267,9 @@ Result<JobRequest> to_job_request(const v1::JobSpec& spec) {
     return invalid(std::move(fault));
   }
   if (auto fault = read_preemption(spec.preemption_configuration(), request); !fault.empty()) {
+    return invalid(std::move(fault));
+  }
+  if (auto fault = read_dependencies(spec, request); !fault.empty()) {
     return invalid(std::move(fault));
   }
   if (auto fault = read_rest(spec, request); !fault.empty()) return invalid(std::move(fault));

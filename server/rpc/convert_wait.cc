@@ -147,11 +147,22 @@ void fill_short_on_nodes(const State& state, const Job& job, UnitId asked,
           need.gpu_model.empty() ? "GPUs" : need.gpu_model);
 }
 
+void fill_dependencies(const Job& job, v1::ExplainResponse& out) {
+  for (std::size_t i = 0; i < std::min(job.depends_on.size(), kMaxJobsNamed); ++i) {
+    const Dependency& on = job.depends_on[i];
+    out.add_would_start(fmt::format("job {} is {}{}", on.job.value, to_string(on.condition),
+                                    job.depends_on.size() > 1 ? ", and the others as asked" : ""));
+  }
+}
+
 void fill_would_start(const State& state, const Job& job, const Reason& reason,
                       v1::ExplainResponse& out) {
   const Unit* unit = state.policy().unit(reason.unit);
   const std::string name = unit == nullptr ? "units" : unit->def.name;
   switch (reason.code) {
+    case ReasonCode::kDependency:
+      fill_dependencies(job, out);
+      break;
     case ReasonCode::kHeldByUser:
       out.add_would_start(fmt::format("it is released: gpuq release {}", job.id.value));
       break;

@@ -93,6 +93,15 @@ std::string pack(const std::vector<AttemptId>& attempts) {
   return text;
 }
 
+std::string pack(const std::vector<Dependency>& dependencies) {
+  std::string text;
+  for (const Dependency& on : dependencies) {
+    start_tuple(text, on.job.value);
+    append(text, ':', static_cast<std::int64_t>(on.condition));
+  }
+  return text;
+}
+
 std::string pack(const std::vector<JobId>& jobs) {
   std::string text;
   for (std::size_t first = 0; first < jobs.size();) {
@@ -130,6 +139,16 @@ bool unpack(std::string_view text, std::vector<AttemptId>& attempts) {
   return each_tuple(text, [&](const Tuple& tuple) {
     attempts.emplace_back(tuple.values[0]);
     return tuple.size == 1;
+  });
+}
+
+bool unpack(std::string_view text, std::vector<Dependency>& dependencies) {
+  dependencies.clear();
+  return each_tuple(text, [&](const Tuple& tuple) {
+    const std::int64_t condition = tuple.values[1];
+    if (tuple.size != 2 || condition < 1 || condition > 3) return false;
+    dependencies.push_back({JobId(tuple.values[0]), static_cast<DependencyCondition>(condition)});
+    return true;
   });
 }
 

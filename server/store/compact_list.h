@@ -15,6 +15,8 @@ std::string pack(const std::vector<DeviceUse>& devices);
 std::string pack(const std::vector<AwaitedHost>& hosts);
 /// "attempt".
 std::string pack(const std::vector<AttemptId>& attempts);
+/// "job:condition".
+std::string pack(const std::vector<Dependency>& dependencies);
 /// Runs of consecutive ids: "first:count".
 std::string pack(const std::vector<JobId>& jobs);
 
@@ -22,6 +24,7 @@ std::string pack(const std::vector<JobId>& jobs);
 [[nodiscard]] bool unpack(std::string_view text, std::vector<DeviceUse>& devices);
 [[nodiscard]] bool unpack(std::string_view text, std::vector<AwaitedHost>& hosts);
 [[nodiscard]] bool unpack(std::string_view text, std::vector<AttemptId>& attempts);
+[[nodiscard]] bool unpack(std::string_view text, std::vector<Dependency>& dependencies);
 [[nodiscard]] bool unpack(std::string_view text, std::vector<JobId>& jobs);
 
 }  // namespace gpuq::store

@@ -29,6 +29,9 @@ inline constexpr const char* kJobColumns =
     "id, class, queue, share, priority, state, terminating, attempt_count, counted_attempts, "
     "node_losses, preemptions, attempt, created_at, runnable_since, ended_at, exit_code, name, "
     "user, status_reason, held, retry_at";
+/// Of a living job, beside those; not visited, as the lists below.
+inline constexpr const char* kLiveJobColumns = ", depends_on";
+inline constexpr int kJobColumnCount = 21;
 inline constexpr const char* kAttemptColumns =
     "job, number, id, share, unit, demand, state, stop, outcome, lost_to_node, scheduled_at, "
     "running_at, stop_at, grace, ended_at, exit_code, status_reason";

@@ -74,8 +74,13 @@ std::vector<Node> read_nodes(Connection& db) {
 std::vector<Job> read_jobs(Connection& db) {
   std::vector<Job> jobs;
   jobs.reserve(static_cast<std::size_t>(db.query_int("SELECT count(*) FROM job").value_or(0)));
-  Statement row(db, std::string("SELECT ") + kJobColumns + " FROM job ORDER BY id");
-  while (row.step()) job_fields(jobs.emplace_back(), reads(row));
+  Statement row(db,
+                std::string("SELECT ") + kJobColumns + kLiveJobColumns + " FROM job ORDER BY id");
+  while (row.step()) {
+    Job& job = jobs.emplace_back();
+    job_fields(job, reads(row));
+    read_list(row, kJobColumnCount, job.depends_on);
+  }
   return jobs;
 }
 

@@ -43,7 +43,7 @@ RowWriter::RowWriter(Connection& db)
       cut_class_units_(db, "DELETE FROM class_unit WHERE class = ?"),
       cut_exit_rules_(db, "DELETE FROM class_exit_rule WHERE class = ?"),
       drop_class_(db, "UPDATE job_class SET live = 0 WHERE id = ?"),
-      put_job_(db, upsert_sql("job", kJobColumns, 1)),
+      put_job_(db, upsert_sql("job", std::string(kJobColumns) + kLiveJobColumns, 1)),
       put_spec_(db, insert_sql("job_spec", "job, bytes")),
       put_attempt_(db, upsert_sql("attempt", kAttemptColumns, 2)),
       put_allocation_(db, upsert_sql("allocation", kAllocationColumns, 3, {}, true)),
@@ -76,7 +76,7 @@ void RowWriter::write(const RowChanges& rows) {
   if (rows.policy) write_policy(db_, *rows.policy);
   for (const Node& node : rows.nodes) write(node);
   for (const JobClass& cls : rows.classes) write(cls);
-  for (const Job& job : rows.jobs) job_fields(job, writes(put_job_));
+  for (const Job& job : rows.jobs) write(job);
   for (const PutSpec& spec : rows.specs) put_spec_.run(spec.id, BlobRef{spec.bytes.get()});
   for (const Attempt& attempt : rows.attempts) write(attempt);
   for (const Booking& booking : rows.bookings) write(booking);
@@ -109,6 +109,11 @@ void RowWriter::write(const JobClass& record) {
     put_exit_rule_.run(record.id, position++, rule.on_status_reason, rule.on_exit_code,
                        rule.action);
   }
+}
+
+void RowWriter::write(const Job& record) {
+  job_fields(record,
+             [&](const auto&... values) { put_job_.run(values..., pack(record.depends_on)); });
 }
 
 void RowWriter::write(const Attempt& record) {

@@ -21,6 +21,7 @@ class RowWriter {
 
  private:
   void write(const JobClass& record);
+  void write(const Job& record);
   void write(const Attempt& record);
   void write(const Booking& record);
   void write(const Node& record);

@@ -47,6 +47,8 @@ TEST(JobOptions, ValuesReachTheJob) {
   options.retries = "2";
   options.retry_backoff = "1m30s";
   options.hold = true;
+  options.after = {"ok:12,any:13", "fail:14"};
+  options.after_ok = {"15,16"};
   options.preemption_retries = "0";
   options.exit_zero_after_stop = "SUCCEEDED";
   options.no_preempt = true;
@@ -66,10 +68,29 @@ TEST(JobOptions, ValuesReachTheJob) {
   EXPECT_EQ(spec.retry_strategy().attempts(), 3);
   EXPECT_EQ(spec.retry_strategy().backoff_ms(), 90'000);
   EXPECT_TRUE(spec.hold());
+  ASSERT_EQ(spec.depends_on_size(), 5);
+  EXPECT_EQ(spec.depends_on(1).job_id(), 13);
+  EXPECT_EQ(spec.depends_on(1).condition(), v1::DEPENDENCY_CONDITION_ENDED);
+  EXPECT_EQ(spec.depends_on(2).condition(), v1::DEPENDENCY_CONDITION_FAILED);
+  EXPECT_EQ(spec.depends_on(4).job_id(), 16);
+  EXPECT_EQ(spec.depends_on(4).condition(), v1::DEPENDENCY_CONDITION_SUCCEEDED);
   EXPECT_EQ(spec.exit_zero_after_stop(), v1::EXIT_ZERO_AFTER_STOP_SUCCEEDED);
   EXPECT_EQ(spec.env().at("A"), "2");
   EXPECT_EQ(spec.env().at("B"), "");
   EXPECT_EQ(spec.labels().at("k"), "v=w");
+}
+
+TEST(JobOptions, DependenciesThatNameNoJobAreRefused) {
+  for (const char* list : {"", "12", "ok:", "ok:x", "ok:12,", "never:12", "ok:0", "ok:-1"}) {
+    JobOptions options;
+    options.after = {list};
+    EXPECT_THAT(option_refusal(options), HasSubstr("--after: '")) << list;
+  }
+  for (const char* list : {"", "ok:12", "0", "12,,13"}) {
+    JobOptions options;
+    options.after_ok = {list};
+    EXPECT_THAT(option_refusal(options), HasSubstr("--after-ok: '")) << list;
+  }
 }
 
 TEST(JobOptions, WhatIsLeftOutStaysUnset) {
@@ -114,6 +135,7 @@ TEST(JobOptions, MistakesNameOptionAndValue) {
                         {&JobOptions::timeout, "1ms", "--timeout"},
                         {&JobOptions::grace, "2d", "--grace"},
                         {&JobOptions::retries, "10", "--retries"},
+                        {&JobOptions::retry_backoff, "601s", "--retry-backoff"},
                         {&JobOptions::exit_zero_after_stop, "NO", "--exit-zero-after-stop"}};
   for (const auto& one : cases) {
     JobOptions options;

@@ -81,6 +81,18 @@ TEST(Script, SlurmTimeCountsMinutes) {
   EXPECT_EQ(read("#SBATCH --time=10:30\n").options.timeout, "630");
 }
 
+TEST(Script, SlurmDependenciesAndHoldsAreUnderstood) {
+  const auto directives = read("#SBATCH -H --dependency=afterok:12:13,afternotok:14\n");
+  EXPECT_TRUE(directives.warnings.empty());
+  EXPECT_TRUE(directives.options.hold);
+  EXPECT_EQ(directives.options.after, std::vector<std::string>{"ok:12,ok:13,fail:14"});
+  for (const char* line : {"#SBATCH --dependency=singleton\n", "#SBATCH -d afterok\n",
+                           "#SBATCH -d afterok:12?aftercorr:13\n", "#SBATCH -d \n"}) {
+    if (read(line).warnings.size() == 1u) continue;
+    ADD_FAILURE() << line << " gives no warning";
+  }
+}
+
 TEST(Script, SlurmGpuWithModelIsAUnit) {
   const auto directives = read("#SBATCH --gres=gpu:a100:4\n");
   EXPECT_THAT(directives.options.units, ElementsAre("a100"));

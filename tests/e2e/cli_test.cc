@@ -116,6 +116,31 @@ TEST_F(CliTest, HeldJobStartsAfterItsRelease) {
   EXPECT_THAT(late.err, HasSubstr("job 1 is SUCCEEDED and can not be changed"));
 }
 
+TEST_F(CliTest, JobsWaitForTheEndOfOthers) {
+  ASSERT_EQ(gpuq({"submit", "--hold", "--name", "prepare", "--", "true"}).code, 0);
+  cluster_.write("train.yaml",
+                 "name: train\n"
+                 "command: [sh, -c, 'echo trained > out']\n"
+                 "depends_on: [{job: prepare}]\n");
+  const Output from_file = gpuq({"submit", "-f", cluster_.work("train.yaml")});
+  ASSERT_EQ(from_file.code, 0) << from_file.err;
+  ASSERT_EQ(gpuq({"submit", "--after", "fail:1,any:2", "--", "true"}).code, 0);
+  ASSERT_EQ(gpuq({"submit", "--after-ok", "3", "--", "true"}).code, 0);
+  EXPECT_THAT(gpuq({"ls"}).out, HasSubstr("DEPENDENCY"));
+  EXPECT_THAT(gpuq({"why", "2"}).out, HasSubstr("job 1 is SUCCEEDED"));
+  EXPECT_THAT(gpuq({"show", "3"}).out, HasSubstr("1 FAILED, 2 ENDED"));
+  cluster_.kill_server();
+  cluster_.start_server();
+  EXPECT_EQ(gpuq({"release", "1"}).code, 0);
+  EXPECT_EQ(gpuq({"wait", "1", "2"}).code, 0);
+  EXPECT_EQ(cluster_.read("out"), "trained\n");
+  EXPECT_EQ(gpuq({"wait", "3", "4"}).code, 1);
+  EXPECT_THAT(cluster_.job(4).status_reason(), HasSubstr("DEPENDENCY: job 3 is FAILED"));
+  const Output unknown = gpuq({"submit", "--after-ok", "99", "--", "true"});
+  EXPECT_EQ(unknown.code, 3);
+  EXPECT_THAT(unknown.err, HasSubstr("job 99 does not exist"));
+}
+
 TEST_F(CliTest, RetryWaitsForItsBackoff) {
   ASSERT_EQ(gpuq({"submit", "--retries", "1", "--retry-backoff", "1s", "--", "false"}).code, 0);
   ASSERT_TRUE(eventually([&] { return cluster_.job(1).attempt_count() == 2; }));

@@ -27,6 +27,12 @@ std::string text(const sim::SubmitStep& step) {
   }
   if (job.max_attempts != 1) line += fmt::format(", attempts: {}", job.max_attempts);
   if (job.backoff.count() > 0) line += fmt::format(", retry: {{backoff: {}}}", ms(job.backoff));
+  std::string on;
+  for (const auto& [name, condition] : step.depends_on) {
+    on += fmt::format("{}{{job: {}, condition: {}}}", on.empty() ? "" : ", ", name,
+                      to_string(condition));
+  }
+  if (!on.empty()) line += fmt::format(", depends_on: [{}]", on);
   if (job.held) line += ", hold: true";
   if (step.start_delay.count() > 0) line += fmt::format(", start_delay: {}", ms(step.start_delay));
   if (step.checkpoint) line += fmt::format(", checkpoint: {}", ms(*step.checkpoint));

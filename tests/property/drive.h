@@ -123,6 +123,10 @@ class DriveOn {
     SubmitCommand command;
     command.user = "test";
     command.jobs.push_back(step.request);
+    for (const auto& [name, condition] : step.depends_on) {
+      if (!names_.contains(name)) continue;
+      command.jobs.front().depends_on.push_back({names_[name], condition});
+    }
     world_.post({"test", std::move(command)}, [this, step](Result<Reply> reply) {
       if (reply) {
         names_[step.request.name] = reply->jobs.front();

@@ -392,11 +392,12 @@ std::string check_rest(const State& state, Time now, bool plain) {
   }
   const Recount count(state);
   for (const auto& [id, job] : state.jobs()) {
-    if (job.state != JobState::kRunnable) continue;
+    if (is_terminal(job.state) || is_active(job.state)) continue;
     const Reason reason = state.reason_of(id);
     if (reason.code == ReasonCode::kNone) {
       return fmt::format("job {} waits without a reason (invariant 5)", id.value);
     }
+    if (job.state != JobState::kRunnable) continue;
     if (!plain || state.find_booking(id) != nullptr || is_misconfiguration(reason.code)) continue;
     if (reason.code == ReasonCode::kHeldForHead) continue;
     const Want want = want_of(state, job, std::size_t{0});
@@ -417,7 +418,55 @@ std::string check_rest(const State& state, Time now, bool plain) {
   return {};
 }
 
+namespace {
+
+bool has_ended_as_asked(const State& state, const Dependency& on) {
+  const Job* other = state.find_job(on.job);
+  return other != nullptr && is_met(on.condition, other->state);
+}
+
+bool has_ended_otherwise(const State& state, const Dependency& on) {
+  const Job* other = state.find_job(on.job);
+  return other != nullptr && is_terminal(other->state) && !is_met(on.condition, other->state);
+}
+
+// What kept `before` from RUNNABLE and keeps it no more is over.
+std::string check_freed(const State& state, const Job& before) {
+  const Job& job = state.job(before.id);
+  const auto broken = [&](const Dependency& on) { return has_ended_otherwise(state, on); };
+  if (is_terminal(job.state)) {
+    const bool blamed = job.status_reason.starts_with("DEPENDENCY:");
+    if (blamed == std::ranges::any_of(before.depends_on, broken)) return {};
+    if (!blamed && job.terminating) return {};
+    return fmt::format("job {} ended for a dependency that can come true, or without one (J3)",
+                       job.id.value);
+  }
+  for (const Dependency& on : before.depends_on) {
+    if (std::ranges::find(job.depends_on, on) != job.depends_on.end()) continue;
+    if (has_ended_as_asked(state, on)) continue;
+    return fmt::format("job {} depends no more on job {}, which has not ended so (J3)",
+                       job.id.value, on.job.value);
+  }
+  if (job.retry_at != before.retry_at && state.last_time() < before.retry_at) {
+    return fmt::format("the back-off of job {} ended too early (J2)", job.id.value);
+  }
+  return {};
+}
+
+}  // namespace
+
 std::string History::see(const State& state) {
+  for (const auto& [id, before] : pending_) {
+    if (std::string fault = check_freed(state, before); !fault.empty()) return fault;
+  }
+  pending_.clear();
+  for (const auto& [id, job] : state.jobs()) {
+    if (job.state == JobState::kPending) pending_.emplace(id, job);
+    for (const Dependency& on : job.depends_on) {
+      if (!is_terminal(state.job(on.job).state)) continue;
+      return fmt::format("job {} waits for job {}, which has ended (J3)", id.value, on.job.value);
+    }
+  }
   for (const auto& [id, job] : ended_) {
     const Job* found = state.find_job(id);
     if (found != nullptr && *found != job) {

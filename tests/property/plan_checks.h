@@ -20,7 +20,8 @@ std::string check_plan(const State& state, Time now, const EngineConfig& config)
 /// owner's job waits beside a borrower that could be stopped.
 std::string check_rest(const State& state, Time now, bool plain);
 
-/// What must hold over time: terminal states never change, a preemption record ends once (6, 7).
+/// What must hold over time: terminal states never change, a preemption record ends once (6, 7),
+/// and what keeps a job from RUNNABLE goes away for its own reason only (J2, J3).
 class History {
  public:
   std::string see(const State& state);
@@ -28,6 +29,7 @@ class History {
  private:
   std::map<JobId, Job> ended_;
   std::map<PreemptionId, Preemption> closed_;
+  std::map<JobId, Job> pending_;  ///< As last seen.
 };
 
 }  // namespace gpuq::property

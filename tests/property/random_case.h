@@ -178,6 +178,12 @@ class CaseMaker {
     job.share = dice_.pick(shares_);
     job.priority = dice_.roll(5);
     job.held = dice_.one_in(12);
+    while (submitted_ > 1 && dice_.one_in(5)) {
+      step.depends_on.emplace_back(fmt::format("j{}", dice_.roll(submitted_ - 1)),
+                                   dice_.pick<DependencyCondition>({DependencyCondition::kSucceeded,
+                                                                    DependencyCondition::kEnded,
+                                                                    DependencyCondition::kFailed}));
+    }
     step.runtime = Seconds(dice_.pick<int>({5, 20, 60, 120, 300}));
     if (dice_.one_in(3)) job.grace = Seconds(dice_.pick<int>({0, 3, 15}));
     if (shape_.plain) {

@@ -49,6 +49,9 @@ TEST(ConvertSubmit, EverythingIsTakenOver) {
   spec.mutable_retry_strategy()->set_attempts(3);
   spec.mutable_retry_strategy()->set_backoff_ms(30'000);
   spec.set_hold(true);
+  auto& on = *spec.add_depends_on();
+  on.set_job_id(12);
+  on.set_condition(v1::DEPENDENCY_CONDITION_ENDED);
   auto& rule = *spec.mutable_retry_strategy()->add_evaluate_on_exit();
   rule.set_action(v1::RETRY_ACTION_EXIT);
   rule.set_on_exit_code("137");
@@ -74,6 +77,8 @@ TEST(ConvertSubmit, EverythingIsTakenOver) {
   EXPECT_EQ(request->max_attempts, 3);
   EXPECT_EQ(request->backoff, Duration(30'000));
   EXPECT_TRUE(request->held);
+  const std::vector<Dependency> depends_on{{JobId(12), DependencyCondition::kEnded}};
+  EXPECT_EQ(request->depends_on, depends_on);
   ASSERT_EQ(request->exit_rules.size(), 1U);
   EXPECT_EQ(request->exit_rules[0].action, RetryAction::kExit);
   EXPECT_FALSE(request->preemptible);
@@ -114,6 +119,12 @@ TEST_P(ConvertSubmitRefuses, WithOneClearSentence) {
 
 const BadInput kBadInputs[] = {
     {"NoCommand", [](auto& s) { s.clear_command(); }, "command is empty"},
+    {"DependencyWithoutJob", [](auto& s) { s.add_depends_on(); }, "depends_on.job_id is missing"},
+    {"DependencyOfNoKind",
+     [](auto& s) { s.add_depends_on()->set_condition(static_cast<v1::DependencyCondition>(9)); },
+     "depends_on.condition is 9"},
+    {"BackoffTooLong", [](auto& s) { s.mutable_retry_strategy()->set_backoff_ms(600'001); },
+     "retry_strategy.backoff_ms"},
     {"EmptyProgram", [](auto& s) { s.set_command(0, ""); }, "command is empty"},
     {"NulInArgument", [](auto& s) { s.add_command(std::string("a\0b", 3)); }, "NUL"},
     {"HugeCommand", [](auto& s) { s.add_command(std::string(10 << 20, 'x')); }, "at most 1048576"},

@@ -196,6 +196,12 @@ Job BatchGenerator::job(JobId id, ClassId cls, const PolicyTables& policy) {
   result.status_reason = text();
   result.held = chance(20);
   if (chance(30)) result.retry_at = time();
+  if (!is_terminal(result.state)) {
+    for (auto left = number(0, 3); left > 0; --left) {
+      result.depends_on.push_back(
+          {JobId(number(1, 1 << 30)), static_cast<DependencyCondition>(number(1, 3))});
+    }
+  }
   return result;
 }
 

@@ -290,7 +290,7 @@ TEST(ScenarioFile, MistakesOfSubmitsAreNamed) {
       {s + job + ", copies: 0}}]", "write 1 to 1000000"},
       {s + job + ", checkpoint: 0s}}]", "must be longer than 0s"},
       {s + job + ", name: k}}]", "given by the key 'job'"},
-      {s + job + ", depends_on: [{job: k}]}}]", "dependencies are not simulated"},
+      {s + job + ", depends_on: [{job: k}]}}]", "there is no job 'k'"},
       {s + job + ", resources: {unit: h100}}}]", "there is no capacity unit 'h100'"},
       {s + job + ", queue: z}}]", "there is no queue 'z'"},
       {s + job + ", colour: 1}}]", "unknown key 'colour'"},
