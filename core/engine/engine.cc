@@ -11,6 +11,7 @@
 #include "core/base/check.h"
 #include "core/engine/gather.h"
 #include "core/engine/policy_change.h"
+#include "core/engine/time_limits.h"
 #include "core/engine/transaction.h"
 #include "core/sched/planner.h"
 
@@ -63,6 +64,7 @@ class Engine::Impl {
   void run_queries();
   bool run_commands();
   void run_pass();
+  void end_overdue();
   void refuse_all(const Error& error);
   void commit(Transaction& tx, std::vector<Answer> answers);
   void committed(const std::vector<Event>& events, const std::vector<Effect>& effects,
@@ -85,6 +87,7 @@ class Engine::Impl {
   EngineConfig config_;
   State state_;
   PlanCache plan_cache_;
+  TimeLimits time_limits_;
   EngineStats stats_;
   Plan plan_;
   std::size_t next_decision_ = 0;
@@ -256,10 +259,11 @@ void Engine::Impl::run_pass() {
     next_decision_ = 0;
     ++stats_.passes;
     state_.set_reasons(plan_.reasons);
-    next_wakeup_ = plan_.next_wakeup;
+    if (plan_.decisions.empty()) time_limits_.see(state_, now());
+    next_wakeup_ = std::min(plan_.next_wakeup, time_limits_.next_due(now()));
     schedule_tick(next_wakeup_);
   }
-  if (plan_.decisions.empty()) return schedule_pump();
+  if (plan_.decisions.empty()) return end_overdue();
   pass_needed_ = true;  // Until a pass finds nothing (O3, invariant 9).
   Transaction tx(state_, config_, now());
   for (std::size_t n = 0; n < config_.max_batch_decisions; ++n) {
@@ -271,6 +275,22 @@ void Engine::Impl::run_pass() {
   commit(tx, {});
 }
 
+// J4. Only when a pass finds nothing to decide do the reasons hold.
+void Engine::Impl::end_overdue() {
+  const auto overdue = time_limits_.overdue(state_);
+  if (overdue.empty()) return schedule_pump();
+  pass_needed_ = true;
+  Transaction tx(state_, config_, now());
+  for (const auto& [id, code] : overdue) {
+    fail_waiting_job(
+        tx, "", id,
+        fmt::format("Terminated by JobStateTimeLimit action due to reason: {}", to_string(code)),
+        false);
+    settle_dependants(tx, id);
+  }
+  commit(tx, {});
+}
+
 void Engine::Impl::refuse_all(const Error& error) {
   std::deque<Queued> batch;
   batch.swap(queue_);
@@ -279,6 +299,7 @@ void Engine::Impl::refuse_all(const Error& error) {
 
 void Engine::Impl::commit(Transaction& tx, std::vector<Answer> answers) {
   for (const Time when : tx.wakeups()) schedule_tick(when);
+  for (const Event& event : tx.events()) time_limits_.note(event);
   CommitBatch batch;
   batch.rows = state_.take_changes();
   if (tx.events().empty() && batch.rows.empty()) {
@@ -325,6 +346,7 @@ void Engine::Impl::failed(const Error& error, const std::vector<Answer>& answers
   read_only_ = true;
   plan_ = {};
   next_decision_ = 0;
+  time_limits_ = {};
   next_wakeup_ = kNever;
   const bool full = error.code == ErrorCode::kResourceExhausted;
   const bool for_good = error.code == ErrorCode::kAborted;

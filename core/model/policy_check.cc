@@ -219,7 +219,6 @@ class PolicyChecker {
       error(path + ".max_time", fmt::format("{} s is out of range: 10 minutes to 24 hours",
                                             action.max_time.count() / 1000));
     }
-    not_in_force(path);
   }
 
   void check_shares(const QueueDef& queue, const EnvDef* env, const std::string& path) {
@@ -265,10 +264,6 @@ class PolicyChecker {
     if (share.head_wait_limit) {
       wait_range(*share.head_wait_limit, kMaxWait, path + ".head_wait_limit");
     }
-  }
-
-  void not_in_force(const std::string& path) {
-    warn(path, "has no effect in this version: the value is kept for a later one");
   }
 
   void check_sharing(const ShareDef& share, const std::string& path) {

@@ -474,7 +474,11 @@ std::string History::see(const State& state) {
     }
   }
   for (const auto& [id, job] : state.jobs()) {
-    if (is_terminal(job.state)) ended_.try_emplace(id, job);
+    if (!is_terminal(job.state) || !ended_.try_emplace(id, job).second) continue;
+    const bool by_limit = job.status_reason.starts_with("Terminated by JobStateTimeLimit");
+    if (by_limit && job.ended_at < job.runnable_since + std::chrono::minutes(10)) {
+      return fmt::format("job {} was ended before its time was up (J4)", id.value);
+    }
   }
   for (const auto& [id, record] : state.preemptions()) {
     if (record.end != PreemptionEnd::kOpen) {

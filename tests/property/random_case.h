@@ -106,6 +106,13 @@ class CaseMaker {
     queue.name = "q";
     queue.service_environments = {"pool"};
     queue.scheduling_policy = "quotas";
+    if (dice_.one_in(4)) {
+      queue.time_limit_actions = {
+          {dice_.pick<std::string>({"MISCONFIGURATION:NO_NODE_FITS",
+                                    "MISCONFIGURATION:QUOTA_MANAGEMENT_LIMIT_EXCEEDED",
+                                    "SHARE_FULL", "NODES_FRAGMENTED"}),
+           Seconds(600)}};
+    }
     const int count = dice_.between(1, 5);
     for (int s = 0; s < count; ++s) queue.shares.push_back(make_share(s, count));
     SchedulingPolicyDef policy;

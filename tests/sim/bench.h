@@ -107,7 +107,8 @@ class Bench final : public Observer {
   }
 
   /// One queue `q` on one environment whose unit `gpu` is one GPU.
-  void apply(std::vector<ShareDef> shares, std::int64_t pool) {
+  void apply(std::vector<ShareDef> shares, std::int64_t pool,
+             std::vector<TimeLimitAction> limits = {}) {
     ApplyPolicyCommand command;
     command.prune = true;
     command.doc.units = {{"gpu", "", 1, 0, 0}};
@@ -123,6 +124,7 @@ class Bench final : public Observer {
     queue.service_environments = {"pool"};
     queue.scheduling_policy = "quotas";
     queue.shares = std::move(shares);
+    queue.time_limit_actions = std::move(limits);
     command.doc.queues = {queue};
     const auto reply = ask(std::move(command));
     ASSERT_TRUE(reply.has_value()) << reply.error().message;
