@@ -36,13 +36,23 @@ void add_environment(const EnvDef& def, v1::PolicyDocument& document) {
   add_limits(def.capacity_limits, *environment);
 }
 
+v1::IdleResourceAssignmentStrategy order_of(IdleOrder order) {
+  switch (order) {
+    case IdleOrder::kFifo:
+      return v1::IDLE_RESOURCE_ASSIGNMENT_STRATEGY_FIFO;
+    case IdleOrder::kLeastBorrowed:
+      return v1::IDLE_RESOURCE_ASSIGNMENT_STRATEGY_LEAST_BORROWED;
+  }
+  return v1::IDLE_RESOURCE_ASSIGNMENT_STRATEGY_UNSPECIFIED;
+}
+
 void add_policy(const SchedulingPolicyDef& def, v1::PolicyDocument& document) {
   auto* policy = document.add_scheduling_policies();
   policy->set_name(def.name);
   // The other kinds of queue have no message yet; the policy file does not take them either.
   if (def.kind != QueueKind::kQuota) return;
   policy->mutable_quota_share_policy()->set_idle_resource_assignment_strategy(
-      v1::IDLE_RESOURCE_ASSIGNMENT_STRATEGY_FIFO);
+      order_of(def.idle_order));
 }
 
 void set_sharing(const ShareDef& def, v1::ResourceSharingConfiguration& sharing) {

@@ -60,7 +60,8 @@ void read_scheduling_policy(const YamlNode& node, const std::string& path,
   }
   if (const YamlNode* quota = map.find("quota_share")) {
     MapReader inner(*quota, map.path_of("quota_share"), issues);
-    inner.word("idle_resource_assignment", policy.idle_order, {{"FIFO", IdleOrder::kFifo}});
+    inner.word("idle_resource_assignment", policy.idle_order,
+               {{"FIFO", IdleOrder::kFifo}, {"LEAST_BORROWED", IdleOrder::kLeastBorrowed}});
     inner.finish();
   }
   map.finish();

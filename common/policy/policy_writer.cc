@@ -76,9 +76,9 @@ class PolicyWriter {
     state(def.enabled);
   }
 
-  void policy(const SchedulingPolicyDef&) {
+  void policy(const SchedulingPolicyDef& def) {
     out_ << YAML::Key << "quota_share" << YAML::Value << YAML::Flow << YAML::BeginMap;
-    text("idle_resource_assignment", "FIFO");
+    text("idle_resource_assignment", to_string(def.idle_order));
     out_ << YAML::EndMap;
   }
 

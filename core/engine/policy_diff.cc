@@ -99,6 +99,8 @@ class Differ {
 
   void policy(const SchedulingPolicyDef& a, const SchedulingPolicyDef& b) {
     field("kind", std::string(to_string(a.kind)), std::string(to_string(b.kind)));
+    field("idle_resource_assignment", std::string(to_string(a.idle_order)),
+          std::string(to_string(b.idle_order)));
   }
 
   void queue(const QueueDef& a, const QueueDef& b) {

@@ -51,6 +51,16 @@ const char* to_string(QueueKind kind) {
   return "UNKNOWN";
 }
 
+const char* to_string(IdleOrder order) {
+  switch (order) {
+    case IdleOrder::kFifo:
+      return "FIFO";
+    case IdleOrder::kLeastBorrowed:
+      return "LEAST_BORROWED";
+  }
+  return "UNKNOWN";
+}
+
 const Unit* PolicyTables::unit(UnitId id) const { return by_id(units, id); }
 const Unit* PolicyTables::unit(const std::string& name) const { return by_name(units, name); }
 

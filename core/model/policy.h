@@ -15,10 +15,11 @@ namespace gpuq {
 
 enum class SharingStrategy : std::uint8_t { kReserve = 1, kLend = 2, kLendAndBorrow = 3 };
 enum class QueueKind : std::uint8_t { kQuota = 1, kFifo = 2, kFairShare = 3 };
-enum class IdleOrder : std::uint8_t { kFifo = 1 };
+enum class IdleOrder : std::uint8_t { kFifo = 1, kLeastBorrowed = 2 };
 
 const char* to_string(SharingStrategy strategy);  ///< "RESERVE", "LEND", "LEND_AND_BORROW"
 const char* to_string(QueueKind kind);            ///< "QUOTA", "FIFO", "FAIRSHARE"
+const char* to_string(IdleOrder order);           ///< "FIFO", "LEAST_BORROWED"
 
 /// Name of the environment, queue and share that exist before the first apply.
 inline constexpr const char* kDefaultName = "default";

@@ -159,8 +159,8 @@ class PolicyChecker {
                         "use quota_share",
                         policy.name, to_string(policy.kind)));
     }
-    if (policy.idle_order != IdleOrder::kFifo) {
-      error(path + ".quota_share.idle_resource_assignment", "only FIFO is known");
+    if (policy.idle_order < IdleOrder::kFifo || policy.idle_order > IdleOrder::kLeastBorrowed) {
+      error(path + ".quota_share.idle_resource_assignment", "write FIFO or LEAST_BORROWED");
     }
   }
 

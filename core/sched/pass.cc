@@ -43,6 +43,8 @@ Plan Pass::run() {
 void Pass::run_queue(const Queue& queue, const Environment& env) {
   env_ = env.id;
   queue_ = queue.id;
+  const SchedulingPolicy* policy = view_.policy().policy(queue.def.scheduling_policy);
+  idle_order_ = policy != nullptr ? policy->def.idle_order : IdleOrder::kFifo;
   min_runtime_counts_ = false;
   shares_.clear();
   for (const Share& share : view_.policy().shares) {
@@ -242,21 +244,35 @@ bool Pass::run_owners() {
   }
 }
 
-// O2 (B), FIFO: over all borrowing shares, the one whose first job that can act is the oldest.
+bool BorrowRank::before(const BorrowRank& other) const {
+  if (ratio_less(borrowed, cap, other.borrowed, other.cap)) return true;
+  if (ratio_less(other.borrowed, other.cap, borrowed, cap)) return false;
+  return std::tie(created_at, id) < std::tie(other.created_at, other.id);
+}
+
+BorrowRank Pass::rank_of(const WaitKey& first) {
+  BorrowRank rank{kZero, Amount::units(1), first.created_at, first.id};
+  if (idle_order_ == IdleOrder::kFifo) return rank;
+  const Ask ask = leading_ask(view_, view_.job(first.id));
+  rank.cap = ledger_.cap(ask.share, ask.unit->id);
+  const Amount held = ledger_.held(ask.share, ask.unit->id, View::kAfter);
+  rank.borrowed = std::max(kZero, held - rank.cap);
+  return rank;
+}
+
+// O2 (B): over all borrowing shares, the one whose first job that can act ranks first.
 bool Pass::run_borrowers() {
   bool acted = false;
   for (;;) {
     ShareCursor* best = nullptr;
-    const WaitKey* best_key = nullptr;
+    BorrowRank best_rank;
     for (ShareCursor& cursor : shares_) {
       const WaitKey* key = first_borrower(cursor);
       if (key == nullptr) continue;
-      if (best != nullptr &&
-          std::tie(best_key->created_at, best_key->id) < std::tie(key->created_at, key->id)) {
-        continue;
-      }
+      const BorrowRank rank = rank_of(*key);
+      if (best != nullptr && best_rank.before(rank)) continue;
       best = &cursor;
-      best_key = key;
+      best_rank = rank;
     }
     if (best == nullptr) return acted;
     acted = act_in_share(*best, Phase::kBorrowers) || acted;

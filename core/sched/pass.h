@@ -58,6 +58,15 @@ struct ShareCursor {
   Time head_created{};
 };
 
+/// O2 (B): where a share stands in the queue's order for idle capacity.
+struct BorrowRank {
+  Amount borrowed;  ///< With `cap` the ratio that counts; equal for all in FIFO order.
+  Amount cap;
+  Time created_at{};
+  JobId id;
+  [[nodiscard]] bool before(const BorrowRank& other) const;
+};
+
 enum class Phase : std::uint8_t { kOwners = 0, kBorrowers = 1 };
 enum class Outcome : std::uint8_t { kActed, kFailed, kPaused };
 
@@ -85,6 +94,7 @@ class Pass {
   void recall_failures();
   void remember_failures();
   [[nodiscard]] const WaitKey* first_borrower(ShareCursor& cursor);
+  [[nodiscard]] BorrowRank rank_of(const WaitKey& first);
   bool act_in_share(ShareCursor& cursor, Phase phase);
   [[nodiscard]] std::vector<GroupCursor*> in_order(ShareCursor& cursor, Phase phase) const;
   void advance(GroupCursor& cursor);
@@ -157,7 +167,8 @@ class Pass {
   std::uint64_t changes_ = 0;     ///< Grows with every change of the ledger that stays.
   EnvId env_;
   QueueId queue_;
-  bool min_runtime_counts_ = false;  ///< Some share of the queue has one (P11).
+  IdleOrder idle_order_ = IdleOrder::kFifo;  ///< Of the queue.
+  bool min_runtime_counts_ = false;          ///< Some share of the queue has one (P11).
   std::vector<ShareCursor> shares_;
   std::map<HoldingKey, std::size_t> fresh_;   ///< Starts of this pass: holding -> decision index.
   std::map<HoldingKey, Holding> on_booking_;  ///< Of these, on which booking.

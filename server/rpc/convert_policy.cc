@@ -83,6 +83,22 @@ EnvDef read_environment(const v1::ServiceEnvironment& from, Findings findings) {
   return def;
 }
 
+IdleOrder read_idle_order(v1::IdleResourceAssignmentStrategy from, Findings findings) {
+  switch (from) {
+    case v1::IDLE_RESOURCE_ASSIGNMENT_STRATEGY_UNSPECIFIED:
+    case v1::IDLE_RESOURCE_ASSIGNMENT_STRATEGY_FIFO:
+      return IdleOrder::kFifo;
+    case v1::IDLE_RESOURCE_ASSIGNMENT_STRATEGY_LEAST_BORROWED:
+      return IdleOrder::kLeastBorrowed;
+    default:
+      findings.add("quota_share.idle_resource_assignment",
+                   fmt::format("idle_resource_assignment_strategy {} is not known: use FIFO or "
+                               "LEAST_BORROWED",
+                               static_cast<int>(from)));
+      return IdleOrder::kFifo;
+  }
+}
+
 SchedulingPolicyDef read_scheduling_policy(const v1::SchedulingPolicy& from, Findings findings) {
   SchedulingPolicyDef def;
   def.name = from.name();
@@ -90,6 +106,8 @@ SchedulingPolicyDef read_scheduling_policy(const v1::SchedulingPolicy& from, Fin
   if (from.kind_case() != v1::SchedulingPolicy::kQuotaSharePolicy) {
     findings.add("", "the kind of the scheduling policy is missing: give quota_share_policy");
   }
+  def.idle_order =
+      read_idle_order(from.quota_share_policy().idle_resource_assignment_strategy(), findings);
   refuse_labels(from.labels(), findings);
   return def;
 }

@@ -56,11 +56,21 @@ v1::ServiceEnvironment write(const Environment& environment) {
   return out;
 }
 
+v1::IdleResourceAssignmentStrategy write(IdleOrder order) {
+  switch (order) {
+    case IdleOrder::kFifo:
+      return v1::IDLE_RESOURCE_ASSIGNMENT_STRATEGY_FIFO;
+    case IdleOrder::kLeastBorrowed:
+      return v1::IDLE_RESOURCE_ASSIGNMENT_STRATEGY_LEAST_BORROWED;
+  }
+  return v1::IDLE_RESOURCE_ASSIGNMENT_STRATEGY_UNSPECIFIED;
+}
+
 v1::SchedulingPolicy write(const SchedulingPolicy& policy) {
   v1::SchedulingPolicy out;
   out.set_name(policy.def.name);
   out.mutable_quota_share_policy()->set_idle_resource_assignment_strategy(
-      v1::IDLE_RESOURCE_ASSIGNMENT_STRATEGY_FIFO);
+      write(policy.def.idle_order));
   set_version(out);
   return out;
 }

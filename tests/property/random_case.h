@@ -122,6 +122,9 @@ class CaseMaker {
     scenario_.policy.policies = std::vector<SchedulingPolicyDef>{policy};
     scenario_.policy.queues = std::vector<QueueDef>{std::move(queue)};
     scenario_.default_grace = Seconds(dice_.pick<int>({0, 0, 10, 30}));
+    if (dice_.one_in(2)) {
+      scenario_.policy.policies->front().idle_order = IdleOrder::kLeastBorrowed;
+    }
   }
 
   ShareDef make_share(int index, int count) {

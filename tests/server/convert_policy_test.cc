@@ -83,6 +83,17 @@ TEST(ConvertPolicy, ADocumentComesBackAsItWentIn) {
   EXPECT_EQ(back.DebugString(), document.DebugString());
 }
 
+TEST(ConvertPolicy, TheOrderForIdleCapacityComesBackAsItWentIn) {
+  v1::PolicyDocument document = parse(kDocument);
+  v1::QuotaSharePolicy& policy =
+      *document.mutable_scheduling_policies(0)->mutable_quota_share_policy();
+  policy.set_idle_resource_assignment_strategy(
+      v1::IDLE_RESOURCE_ASSIGNMENT_STRATEGY_LEAST_BORROWED);
+  const v1::PolicyDocument back = to_proto(apply(to_policy_doc(document).doc));
+  EXPECT_EQ(back.scheduling_policies(0).quota_share_policy().idle_resource_assignment_strategy(),
+            v1::IDLE_RESOURCE_ASSIGNMENT_STRATEGY_LEAST_BORROWED);
+}
+
 TEST(ConvertPolicy, ObjectsAreFoundByKindAndName) {
   const PolicyTables tables = apply(to_policy_doc(parse(kDocument)).doc);
   v1::PolicyObjectRef ref;
@@ -122,6 +133,10 @@ const BadPolicy kBadPolicies[] = {
     {"UnitName", "capacity_units { name: 'a b' gpus: 1 }", "capacity_units[0].name", "'a b'"},
     {"UnitGpus", "capacity_units { name: 'a' gpus: 5000 }", "capacity_units[0].gpus",
      "gpus is 5000: must be 0 to 1024"},
+    {"UnknownIdleOrder",
+     "scheduling_policies { name: 'p' "
+     "quota_share_policy { idle_resource_assignment_strategy: 7 } }",
+     "scheduling_policies[0].quota_share.idle_resource_assignment", "7 is not known"},
     {"NegativeCap",
      "job_queues { job_queue_name: 'q' } quota_shares { quota_share_name: 's' job_queue: 'q' "
      "resource_sharing_configuration { strategy: SHARING_STRATEGY_LEND } "

@@ -92,9 +92,10 @@ PolicyTables BatchGenerator::policy(const PolicyTables& before) {
     tables.environments.push_back(
         {id, {"env " + std::to_string(id.value), labels(), limits(), chance(70)}});
     const PolicyId policy_id(tables.next_id++);
-    tables.policies.push_back({policy_id,
-                               {"policy " + std::to_string(policy_id.value),
-                                static_cast<QueueKind>(number(1, 3)), IdleOrder::kFifo}});
+    tables.policies.push_back(
+        {policy_id,
+         {"policy " + std::to_string(policy_id.value), static_cast<QueueKind>(number(1, 3)),
+          static_cast<IdleOrder>(number(1, 2))}});
   } while (chance(50));
   do {
     tables.queues.push_back(queue(QueueId(tables.next_id++)));

@@ -66,6 +66,18 @@ TEST(PolicyChange, ChangesKeepIdsAndAreNamedByField) {
   EXPECT_EQ(bench.share("training", "a"), a);
 }
 
+TEST(PolicyChange, TheOrderForIdleCapacityChangesAndThePolicyKeepsItsId) {
+  Bench bench;
+  bench.apply(kPolicy);
+  const PolicyId id = bench.tables.policy("quotas")->id;
+  const PolicyChange change = bench.apply(replaced(
+      kPolicy, "quota_share: {}", "quota_share: {idle_resource_assignment: LEAST_BORROWED}"));
+  EXPECT_THAT(change.changes,
+              ElementsAre("policy quotas: idle_resource_assignment FIFO -> LEAST_BORROWED"));
+  EXPECT_EQ(bench.tables.policy("quotas")->id, id);
+  EXPECT_EQ(bench.tables.policy("quotas")->def.idle_order, IdleOrder::kLeastBorrowed);
+}
+
 TEST(PolicyChange, KindsThatAreNotNamedStay) {
   Bench bench;
   bench.apply(kPolicy);
@@ -193,7 +205,8 @@ TEST(PolicyChange, OutOfRangeValuesFromTheWireAreRefused) {
   share.grace = std::chrono::hours(25);
   command.doc.queues->front().priority = 1001;
   command.doc.units->front().gpus = 1025;
-  EXPECT_EQ(errors(bench.plan(command)).size(), 8u);  // borrow_limit counts twice.
+  command.doc.policies->front().idle_order = static_cast<IdleOrder>(3);
+  EXPECT_EQ(errors(bench.plan(command)).size(), 9u);  // borrow_limit counts twice.
 }
 
 TEST(PolicyChange, SharesAndUnitsAreLimitedInNumber) {
