@@ -36,6 +36,7 @@ void SimAgents::register_node(const std::string& name) {
   post_({"agent:" + name, std::move(command)}, [this, name](Result<Reply> reply) {
     if (!reply) return;
     nodes_.at(name).id = reply->node;
+    names_[reply->node] = name;
     for (const Key& key : reply->forget) running_.erase(key);
     for (const Key& key : reply->fenced_off) {
       const auto it = running_.find(key);
@@ -76,10 +77,8 @@ std::set<std::pair<AttemptId, std::int32_t>> SimAgents::unfinished(const std::st
 }
 
 std::string SimAgents::name_of(NodeId node) const {
-  for (const auto& [name, known] : nodes_) {
-    if (known.id == node) return name;
-  }
-  return {};
+  const auto it = names_.find(node);
+  return it == names_.end() ? std::string() : it->second;
 }
 
 void SimAgents::start(const StartOrder& order) {
@@ -97,6 +96,7 @@ void SimAgents::start(const StartOrder& order) {
   run.grace = order.grace;
   Running& placed = running_[key] = run;
   if (placed.ready_at > clock_.now()) {
+    plan(key, placed);
     report(key, placed);
   } else {
     advance(key, placed);
@@ -128,6 +128,7 @@ void SimAgents::run(const Key& key, Running& run) {
   run.ready_at = kNever;
   run.planned_end = clock_.now() + std::max(Duration(0), behaviour.runtime - progress_[run.job]);
   if (run.timeout) run.timeout_at = clock_.now() + *run.timeout;
+  plan(key, run);
   report(key, run);
 }
 
@@ -153,7 +154,8 @@ void SimAgents::stop(const StopOrder& order) {
   run.kill_at = std::min(run.kill_at, clock_.now() + order.grace);
   // What has not begun has nothing to save.
   if (run.state != InstanceState::kRunning) run.kill_at = clock_.now();
-  if (run.kill_at <= clock_.now()) exit(key, run, kTerminatedBySignal);
+  if (run.kill_at <= clock_.now()) return exit(key, run, kTerminatedBySignal);
+  plan(key, run);
 }
 
 void SimAgents::forget(const Fence& fence, NodeId, std::int32_t instance) {
@@ -221,16 +223,29 @@ Time SimAgents::due(const Running& run) {
   return std::min({run.planned_end, run.kill_at, timeout});
 }
 
+void SimAgents::plan(const Key& key, const Running& run) {
+  if (due(run) != kNever) agenda_.insert({due(run), key});
+}
+
 Time SimAgents::next_due() const {
-  Time next = kNever;
-  for (const auto& [key, run] : running_) next = std::min(next, due(run));
-  return next;
+  while (!agenda_.empty()) {
+    const auto& [when, key] = *agenda_.begin();
+    const auto it = running_.find(key);
+    if (it != running_.end() && due(it->second) == when) return when;
+    agenda_.erase(agenda_.begin());
+  }
+  return kNever;
 }
 
 void SimAgents::run_due() {
   const Time now = clock_.now();
-  for (auto& [key, run] : running_) {
-    if (due(run) > now) continue;
+  std::set<Key> keys;
+  while (next_due() <= now) {
+    keys.insert(agenda_.begin()->second);
+    agenda_.erase(agenda_.begin());
+  }
+  for (const Key& key : keys) {
+    Running& run = running_.at(key);
     if (run.state == InstanceState::kStarting && run.kill_at > now) {
       advance(key, run);
     } else if (run.planned_end <= now) {
@@ -243,6 +258,7 @@ void SimAgents::run_due() {
       run.kill_at = now + run.grace;
       if (run.kill_at <= now) exit(key, run, kTerminatedBySignal);
     }
+    plan(key, run);
   }
 }
 

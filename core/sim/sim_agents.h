@@ -87,6 +87,7 @@ class SimAgents final : public AgentGateway {
   void exit(const Key& key, Running& run, std::int32_t code);
   void advance(const Key& key, Running& run);
   [[nodiscard]] static Time due(const Running& run);
+  void plan(const Key& key, const Running& run);
   [[nodiscard]] std::string name_of(NodeId node) const;
 
   const VirtualClock& clock_;
@@ -97,6 +98,10 @@ class SimAgents final : public AgentGateway {
   std::map<JobId, Behaviour> behaviour_;
   std::map<JobId, Duration> progress_;  ///< Work kept by checkpoints.
   std::map<Key, Running> running_;      ///< Exited ones stay until forgotten.
+  std::map<NodeId, std::string> names_;
+  /// When something is due of whom. What has changed since is left in and found out when its time
+  /// comes to the front.
+  mutable std::set<std::pair<Time, Key>> agenda_;
 };
 
 }  // namespace gpuq::sim
