@@ -176,7 +176,6 @@ void end_attempt_as(Transaction& tx, const std::string& actor, Attempt attempt,
   attempt.lost_to_node = end.lost_to_node;
   attempt.ended_at = tx.now();
   attempt.status_reason = end.reason;
-  for (AttemptInstance& instance : attempt.instances) instance.state = InstanceState::kExited;
   Job job = state.job(attempt.job);
   std::string reason = end.reason;
   const std::int32_t counted = job.counted_attempts;

@@ -46,17 +46,40 @@ std::vector<Device> merge_devices(const std::vector<Device>& known,
   return merged;
 }
 
+// What the report speaks of, if it is an instance that was placed on the node.
+const AttemptInstance* instance_on(const State& state, NodeId node,
+                                   const ReportedInstance& report) {
+  const Attempt* attempt = state.find_attempt(report.attempt);
+  const auto i = static_cast<std::size_t>(report.instance);
+  if (attempt == nullptr || i >= attempt->instances.size()) return nullptr;
+  return attempt->instances[i].use.node == node ? &attempt->instances[i] : nullptr;
+}
+
+// Devices of the node that instances of ended attempts may still use, but for the reported one.
+std::set<std::int32_t> unconfirmed_devices(const State& state, NodeId node,
+                                           const ReportedInstance& report) {
+  std::set<std::int32_t> devices;
+  for (const auto& [id, attempt] : state.attempts()) {
+    if (attempt.live()) continue;
+    for (std::size_t i = 0; i < attempt.instances.size(); ++i) {
+      const AttemptInstance& instance = attempt.instances[i];
+      const bool reported = id == report.attempt && static_cast<std::int32_t>(i) == report.instance;
+      if (reported || instance.state == InstanceState::kExited || instance.use.node != node)
+        continue;
+      for (const DeviceUse& use : instance.use.devices) devices.insert(use.device);
+    }
+  }
+  return devices;
+}
+
 // The devices that instances given up still use are charged; nothing else is.
 void set_charges(const State& state, Node& node, const std::vector<ReportedInstance>& foreign) {
   for (Device& device : node.devices) device.charged = false;
   for (const ReportedInstance& report : foreign) {
-    const Attempt* attempt = state.find_attempt(report.attempt);
-    if (attempt == nullptr || report.state == InstanceState::kExited) continue;
-    for (const AttemptInstance& instance : attempt->instances) {
-      if (instance.use.node != node.id) continue;
-      for (const DeviceUse& use : instance.use.devices) {
-        node.devices[static_cast<std::size_t>(use.device)].charged = true;
-      }
+    const AttemptInstance* instance = instance_on(state, node.id, report);
+    if (instance == nullptr || report.state == InstanceState::kExited) continue;
+    for (const DeviceUse& use : instance->use.devices) {
+      node.devices[static_cast<std::size_t>(use.device)].charged = true;
     }
   }
 }
@@ -304,22 +327,26 @@ void lose_instances(Transaction& tx, const std::string& actor, AttemptId id, Nod
 
 void release_charges(Transaction& tx, const std::string& actor, NodeId id,
                      const ReportedInstance& report) {
-  const Attempt* attempt = tx.state().find_attempt(report.attempt);
-  if (attempt == nullptr) return;
+  const AttemptInstance* instance = instance_on(tx.state(), id, report);
+  if (instance == nullptr) return;
+  const std::set<std::int32_t> in_use = unconfirmed_devices(tx.state(), id, report);
+  Event event = tx.event(EventType::kNodeChanged, actor);
+  event.node = id;
+  event.detail = fmt::format("instance {} of attempt {} is confirmed gone", report.instance,
+                             report.attempt.value);
   Node node = tx.state().node(id);
-  bool changed = false;
-  for (const AttemptInstance& instance : attempt->instances) {
-    if (instance.use.node != id) continue;
-    for (const DeviceUse& use : instance.use.devices) {
-      Device& device = node.devices[static_cast<std::size_t>(use.device)];
-      changed = changed || device.charged;
-      device.charged = false;
+  for (const DeviceUse& use : instance->use.devices) {
+    if (!in_use.contains(use.device)) {
+      node.devices[static_cast<std::size_t>(use.device)].charged = false;
     }
   }
-  if (changed) {
-    emit_node(tx, actor, EventType::kNodeChanged, std::move(node),
-              fmt::format("attempt {} is confirmed gone", report.attempt.value));
+  if (node != tx.state().node(id)) event.changes.emplace_back(PutNode{std::move(node)});
+  if (instance->state != InstanceState::kExited) {
+    Attempt attempt = tx.state().attempt(report.attempt);
+    attempt.instances[static_cast<std::size_t>(report.instance)].state = InstanceState::kExited;
+    event.changes.emplace_back(PutAttempt{std::move(attempt)});
   }
+  if (!event.changes.empty()) tx.emit(std::move(event));
 }
 
 void charge_devices(Transaction& tx, const std::string& actor, const Attempt& attempt) {

@@ -83,7 +83,8 @@ void stop_attempt(Transaction& tx, const std::string& actor, AttemptId id, StopC
                   Duration grace, const std::string& reason, std::vector<Change> extra = {});
 
 /// Ends a live attempt and decides what becomes of its job: terminal or RUNNABLE again (P10, retry
-/// strategy). Frees what bookings waited for. Emits the events.
+/// strategy). Instances keep the states that are known of them: one that was given up has not
+/// exited. Frees what bookings waited for. Emits the events.
 void end_attempt(Transaction& tx, const std::string& actor, AttemptId id, const AttemptEnd& end);
 
 /// Drops the booking that `id` may have; preemptions made for it end as voided by `rule`.

@@ -171,6 +171,40 @@ TEST(Stopping, OnlyUnconfirmedInstancesKeepTheirDevicesCharged) {
   EXPECT_EQ(charged, 1);
 }
 
+// Two are given up; the end of one says nothing of the other, which shares half its device.
+TEST(Stopping, AConfirmedEndFreesWhatNoOtherInstanceMayUse) {
+  Bench bench;
+  bench.register_node("n", 2);
+  bench.apply({Bench::share("A", 2)}, 2);
+  JobRequest gang = Bench::request("A");
+  gang.units = {{"gpu", Amount(500)}};
+  gang.instances = 4;
+  const JobId job = bench.submit(gang);
+  const AttemptId attempt = bench.runs(job);
+  ASSERT_TRUE(bench.ask(CancelCommand{job, "enough"}));
+  bench.advance(kDefaultGrace + seconds(60));
+  ASSERT_FALSE(bench.state().attempt(attempt).live());
+  const auto charged = [&bench] {
+    std::int64_t count = 0;
+    for (const Device& device : bench.state().nodes().front().devices) count += device.charged;
+    return count;
+  };
+  ASSERT_EQ(charged(), 2);
+  std::map<std::int32_t, std::vector<std::int32_t>> on_device;
+  for (std::int32_t i = 0; i < 4; ++i) {
+    const auto& instance = bench.state().attempt(attempt).instances[static_cast<std::size_t>(i)];
+    on_device[instance.use.devices.front().device].push_back(i);
+  }
+  std::int64_t expected = 2;
+  for (const auto& [device, instances] : on_device) {
+    ASSERT_EQ(instances.size(), 2U);
+    bench.report(attempt, InstanceState::kExited, {137, true, instances[0]});
+    EXPECT_EQ(charged(), expected);  // The other one may still use it.
+    bench.report(attempt, InstanceState::kExited, {137, true, instances[1]});
+    EXPECT_EQ(charged(), --expected);
+  }
+}
+
 // While the node is silent a stronger job takes the booking over; nothing starts there yet.
 TEST(Stopping, NothingStartsOnATakenOverBookingWhileItsNodeIsSilent) {
   Reclaim r;
