@@ -79,7 +79,8 @@ Setter seconds_of(std::function<void(Row&, Duration)> set) {
   };
 }
 
-Setter integer_of(std::int64_t min, std::int64_t max, std::function<void(Row&, std::int32_t)> set) {
+Setter integer_of(std::int64_t min, std::int64_t max,
+                  const std::function<void(Row&, std::int32_t)>& set) {
   return [=](Row& row, const std::string& text) {
     const auto value = parse_integer(text, min, max);
     if (!value) {
