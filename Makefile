@@ -1,5 +1,5 @@
 # Thin names for the scripts in tools/.
-.PHONY: build test lint bench demo deps clean
+.PHONY: build test lint bench demo soak deps clean
 build: ; ./tools/build
 test: ; ./tools/test
 lint: ; ./tools/lint
