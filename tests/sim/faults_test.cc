@@ -25,7 +25,7 @@ namespace {
 using property::Dice;
 using property::for_seeds;
 using property::random_case;
-using Drive = property::DriveOn<FaultyWorld>;
+using FaultyDrive = property::DriveOn<FaultyWorld>;
 
 constexpr std::uint64_t kRuns = 800;
 
@@ -280,7 +280,7 @@ class FaultyRun {
   bool begun_ = false;
   bool healed_ = false;
   int rate_ = 0;
-  Drive drive_;
+  FaultyDrive drive_;
 };
 
 TEST(Faults, EveryJobEndsAndNothingRunsTwice) {
