@@ -1,5 +1,7 @@
 #pragma once
 // Shared steps of the handlers that listen to agents (core/engine only).
+#include <cstdint>
+#include <set>
 #include <string>
 
 #include "core/engine/transaction.h"
@@ -24,10 +26,10 @@ void end_attempt_as(Transaction& tx, const std::string& actor, Attempt attempt,
 void stop_attempt_as(Transaction& tx, const std::string& actor, Attempt attempt, StopCause cause,
                      Duration grace, const std::string& reason, std::vector<Change> extra);
 
-/// The instances of a live attempt on `node` are gone with it: the attempt is LOST at once, or,
-/// while members of its gang run elsewhere, when these have been stopped (N3, P10).
+/// The instances of a live attempt on `node`, but for those in `there`, are gone: the attempt is
+/// LOST at once, or, while other members of its gang run, when these have been stopped (N3, P10).
 void lose_instances(Transaction& tx, const std::string& actor, AttemptId attempt, NodeId node,
-                    const std::string& reason);
+                    const std::string& reason, const std::set<std::int32_t>& there = {});
 
 /// The agent confirms the end of something given up: its devices are no longer charged (P9).
 void release_charges(Transaction& tx, const std::string& actor, NodeId node,

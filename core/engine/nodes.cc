@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -84,6 +85,29 @@ void set_charges(const State& state, Node& node, const std::vector<ReportedInsta
   }
 }
 
+// What an agent says of instances given up is all that is true of them: those that it does not know
+// have ended.
+std::vector<Change> settle_given_up(const State& state, NodeId node,
+                                    const std::vector<ReportedInstance>& foreign) {
+  std::map<std::pair<AttemptId, std::int32_t>, InstanceState> told;
+  for (const ReportedInstance& report : foreign) {
+    told[{report.attempt, report.instance}] = report.state;
+  }
+  std::vector<Change> changes;
+  for (const auto& [id, known] : state.attempts()) {
+    if (known.live()) continue;
+    Attempt attempt = known;
+    for (std::size_t i = 0; i < attempt.instances.size(); ++i) {
+      AttemptInstance& instance = attempt.instances[i];
+      if (instance.use.node != node) continue;
+      const auto found = told.find({id, static_cast<std::int32_t>(i)});
+      instance.state = found == told.end() ? InstanceState::kExited : found->second;
+    }
+    if (attempt != known) changes.emplace_back(PutAttempt{std::move(attempt)});
+  }
+  return changes;
+}
+
 // Two agents on one machine would offer its devices twice. A device may move: from a node that is
 // DOWN, or that has lost it.
 Result<void> check_devices_elsewhere(const State& state, const Node& node,
@@ -149,8 +173,12 @@ void settle_unreported(Transaction& tx, const std::string& actor, NodeId node,
     }
   }
   for (const AttemptId id : lost) {
-    lose_instances(tx, actor, id, node,
-                   "Lost: the node's agent does not know the attempt any more");
+    std::set<std::int32_t> there;
+    for (const auto& [attempt, instance] : reported) {
+      if (attempt == id) there.insert(instance);
+    }
+    lose_instances(tx, actor, id, node, "Lost: the node's agent does not know the attempt any more",
+                   there);
   }
 }
 
@@ -175,6 +203,16 @@ void resend_orders(Transaction& tx, AttemptId id, std::int32_t instance) {
   }
 }
 
+// Reported instances that are of no live attempt of the node.
+std::vector<ReportedInstance> foreign_of(const State& state, const RegisterNodeCommand& command,
+                                         NodeId id) {
+  std::vector<ReportedInstance> foreign;
+  for (const ReportedInstance& report : command.instances) {
+    if (!is_ours(state, id, report)) foreign.push_back(report);
+  }
+  return foreign;
+}
+
 Node merged_node(const State& state, const RegisterNodeCommand& command, const Node* known,
                  NodeId id) {
   Node node = command.node;
@@ -182,11 +220,7 @@ Node merged_node(const State& state, const RegisterNodeCommand& command, const N
   node.link = NodeLink::kUp;
   node.admin = known != nullptr ? known->admin : NodeAdmin::kOpen;
   if (known != nullptr) node.devices = merge_devices(known->devices, command.node.devices);
-  std::vector<ReportedInstance> foreign;
-  for (const ReportedInstance& report : command.instances) {
-    if (!is_ours(state, id, report)) foreign.push_back(report);
-  }
-  set_charges(state, node, foreign);
+  set_charges(state, node, foreign_of(state, command, id));
   return node;
 }
 
@@ -213,6 +247,7 @@ Result<Reply> handle(Transaction& tx, const std::string& actor,
   Node node = merged_node(state, command, known, id);
   Event event = tx.event(EventType::kNodeRegistered, actor);
   event.node = id;
+  event.changes = settle_given_up(state, id, foreign_of(state, command, id));
   if (state.policy().builtin) {
     std::vector<Node> nodes = state.nodes();
     std::erase_if(nodes, [&](const Node& n) { return n.id == id; });
@@ -306,15 +341,17 @@ Result<Reply> handle(Transaction& tx, const std::string& actor,
 }
 
 void lose_instances(Transaction& tx, const std::string& actor, AttemptId id, NodeId node,
-                    const std::string& reason) {
+                    const std::string& reason, const std::set<std::int32_t>& there) {
   const Attempt* live = tx.state().find_attempt(id);
   if (live == nullptr || !live->live()) return;
   Attempt attempt = *live;
   attempt.lost_to_node = true;
   attempt.status_reason = reason;
   bool others = false;
-  for (AttemptInstance& instance : attempt.instances) {
-    if (instance.use.node == node) instance.state = InstanceState::kExited;
+  for (std::size_t i = 0; i < attempt.instances.size(); ++i) {
+    AttemptInstance& instance = attempt.instances[i];
+    const bool gone = instance.use.node == node && !there.contains(static_cast<std::int32_t>(i));
+    if (gone) instance.state = InstanceState::kExited;
     others = others || instance.state != InstanceState::kExited;
   }
   if (!others) {

@@ -40,7 +40,15 @@ Outcome Pass::try_job(JobId id, Phase phase) {
   } while (retry_);
   lifted_ = JobId();
   if (kept && outcome != Outcome::kActed) ledger_.add(*kept);
+  if (kept && outcome == Outcome::kActed) started_on(*kept);
   return outcome;
+}
+
+// If the job's latest decision is a start it may yet be taken back (O8), to this booking.
+void Pass::started_on(const Holding& booking) {
+  if (fresh_.empty()) return;
+  const auto& [newest, decision] = *fresh_.begin();
+  if (plan_.decisions[decision].job == booking.job) on_booking_.emplace(newest, booking);
 }
 
 std::optional<Holding> Pass::lift_kept(JobId id) {

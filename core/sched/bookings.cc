@@ -86,7 +86,7 @@ void Pass::start_on_booking(const Booking& booking) {
     return;
   }
   start(ask, holding.uses, "P7");
-  on_booking_.emplace(fresh_.begin()->first, holding);
+  started_on(holding);
   acted_.insert(job.id);
 }
 

@@ -130,6 +130,7 @@ class Pass {
   Outcome try_job(JobId job, Phase phase);
   /// Takes what the job kept of its booking (P7) off the ledger, while it is looked at.
   std::optional<Holding> lift_kept(JobId job);
+  void started_on(const Holding& booking);
   Outcome try_asks(const std::vector<Ask>& asks, Phase phase);
   bool try_start(const Ask& ask, bool owners_only);
   [[nodiscard]] bool could_start(const Ask& ask);
@@ -170,7 +171,8 @@ class Pass {
   IdleOrder idle_order_ = IdleOrder::kFifo;  ///< Of the queue.
   bool min_runtime_counts_ = false;          ///< Some share of the queue has one (P11).
   std::vector<ShareCursor> shares_;
-  std::map<HoldingKey, std::size_t> fresh_;   ///< Starts of this pass: holding -> decision index.
+  /// Starts of this pass: holding -> decision index. The latest comes first.
+  std::map<HoldingKey, std::size_t> fresh_;
   std::map<HoldingKey, Holding> on_booking_;  ///< Of these, on which booking.
   std::set<JobId> acted_;                     ///< Started or booked in this pass.
   std::set<JobId> barred_;                    ///< Taken back: not again in this pass.

@@ -283,6 +283,15 @@ class FaultyRun {
   FaultyDrive drive_;
 };
 
+// Where a job with a part of its booking (P7) started and was taken back (O8), the part was
+// forgotten: its devices were given twice, and its share went above its ceiling.
+TEST(Faults, AStartFromAPartOfABookingIsTakenBackToIt) {
+  for (const std::uint64_t seed : {2077U, 32031U}) {
+    FaultCounts counts;
+    EXPECT_EQ(FaultyRun(seed, counts).run(), "") << "seed " << seed;
+  }
+}
+
 TEST(Faults, EveryJobEndsAndNothingRunsTwice) {
   FaultCounts counts;
   for_seeds(kRuns, [&](std::uint64_t seed) { return FaultyRun(seed, counts).run(); });

@@ -205,6 +205,50 @@ TEST(Stopping, AConfirmedEndFreesWhatNoOtherInstanceMayUse) {
   }
 }
 
+// Two are given up. The agent connects anew and knows of one: the other has ended.
+TEST(Registration, SaysOfEachInstanceGivenUpWhetherItHasEnded) {
+  Bench bench;
+  bench.register_node("n", 2);
+  bench.apply({Bench::share("A", 2)}, 2);
+  JobRequest gang = Bench::request("A");
+  gang.instances = 2;
+  const JobId job = bench.submit(gang);
+  const AttemptId attempt = bench.runs(job);
+  ASSERT_TRUE(bench.ask(CancelCommand{job, "enough"}));
+  bench.advance(kDefaultGrace + seconds(60));
+  ReportedInstance still;
+  still.attempt = attempt;
+  bench.register_node("n", 2, {still});
+  const auto device_of = [&](std::size_t i) {
+    const DeviceUse& use = bench.state().attempt(attempt).instances[i].use.devices.front();
+    return bench.state().nodes().front().devices[static_cast<std::size_t>(use.device)];
+  };
+  EXPECT_TRUE(device_of(0).charged);
+  EXPECT_FALSE(device_of(1).charged);
+  bench.report(attempt, InstanceState::kExited, {137, true, 0});
+  EXPECT_FALSE(device_of(0).charged);
+}
+
+// The agent has lost one instance of a gang and runs the other: its device is not free yet.
+TEST(Registration, LosesOnlyTheInstancesThatTheAgentDoesNotKnow) {
+  Bench bench;
+  bench.register_node("n", 2);
+  bench.apply({Bench::share("A", 2)}, 2);
+  JobRequest gang = Bench::request("A");
+  gang.instances = 2;
+  const JobId job = bench.submit(gang);
+  const AttemptId attempt = bench.runs(job);
+  ReportedInstance runs;
+  runs.attempt = attempt;
+  bench.register_node("n", 2, {runs});
+  ASSERT_EQ(bench.job(job).attempt, attempt);
+  EXPECT_TRUE(bench.state().attempt(attempt).stopping());
+  EXPECT_EQ(bench.gateway.starts.size(), 2U);
+  bench.exits(attempt, {143, true, 0});
+  EXPECT_EQ(bench.state().attempt(attempt).outcome, AttemptOutcome::kLost);
+  EXPECT_EQ(bench.gateway.starts.size(), 4U);
+}
+
 // While the node is silent a stronger job takes the booking over; nothing starts there yet.
 TEST(Stopping, NothingStartsOnATakenOverBookingWhileItsNodeIsSilent) {
   Reclaim r;
