@@ -146,8 +146,10 @@ bool Pass::someone_is_over(const Ask& ask) const {
 
 // P11: victims exist, and only min_runtime protects them. What a job can not do in phase A it may
 // do in B.
-std::optional<VictimSet> Pass::protected_victims(const Ask& ask) const {
+// On the nodes that try_preempt() would look at.
+std::optional<VictimSet> Pass::protected_victims(const Ask& ask) {
   if (!min_runtime_counts_) return std::nullopt;
+  const Kept kept(ledger_, holds_obeyed(*ask.job), Kept::Part::kNodes);
   VictimSet set;
   for (const Phase phase : {Phase::kOwners, Phase::kBorrowers}) {
     if (!find_means(ask, phase, MinRuntime::kIgnored, set)) continue;
@@ -156,7 +158,7 @@ std::optional<VictimSet> Pass::protected_victims(const Ask& ask) const {
   return std::nullopt;
 }
 
-Time Pass::first_old_enough(const Ask& ask) const {
+Time Pass::first_old_enough(const Ask& ask) {
   const auto set = protected_victims(ask);
   return set ? set->first_old_enough : kNever;
 }

@@ -356,12 +356,13 @@ WaitVerdict Pass::why_waits(const Job& job) {
 WaitVerdict Pass::verdict_on(const Job& job) {
   const Ask leading = leading_ask(view_, job);
   WaitVerdict verdict{why_waiting(view_, leading), kNever};
-  if (const JobId head = held_for(job); head.valid()) {
+  const JobId head = held_for(job);
+  if (head.valid()) {
     verdict.reason.code = ReasonCode::kHeldForHead;
     verdict.reason.other = head;
     verdict.until = first_old_enough(leading_ask(view_, view_.job(head)));
-    return verdict;
   }
+  // Held or not: what the head leaves alone a job may evict when it is old enough.
   const bool evicts = min_runtime_counts_ && !behind_head(job);
   const std::size_t units = evicts ? leading.cls->units.size() : 0;
   for (std::size_t n = 0; n < units; ++n) {
@@ -369,7 +370,7 @@ WaitVerdict Pass::verdict_on(const Job& job) {
     const auto set = protected_victims(ask);
     if (!set) continue;
     verdict.until = std::min(verdict.until, set->first_old_enough);
-    if (ask.unit->id != leading.unit->id) continue;
+    if (head.valid() || ask.unit->id != leading.unit->id) continue;
     verdict.reason.code = ReasonCode::kProtectedByMinRuntime;
     verdict.reason.victims = static_cast<std::int32_t>(set->victims.size());
     verdict.reason.when = set->first_old_enough;

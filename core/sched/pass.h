@@ -138,12 +138,12 @@ class Pass {
   [[nodiscard]] std::vector<AttemptId> quota_waits(const Ask& ask) const;
   [[nodiscard]] bool could_make_room(const Ask& ask);
   [[nodiscard]] bool could_evict(const Ask& ask) const;
-  [[nodiscard]] Time first_old_enough(const Ask& ask) const;
+  [[nodiscard]] Time first_old_enough(const Ask& ask);
   [[nodiscard]] bool has_lower_own(const Ask& ask) const;
   [[nodiscard]] bool someone_is_over(const Ask& ask) const;
   [[nodiscard]] std::optional<Means> find_means(const Ask& ask, Phase phase, MinRuntime protection,
                                                 VictimSet& set) const;
-  [[nodiscard]] std::optional<VictimSet> protected_victims(const Ask& ask) const;
+  [[nodiscard]] std::optional<VictimSet> protected_victims(const Ask& ask);
   bool try_preempt(const Ask& ask, Phase phase);
   bool carry_out(const Ask& ask, const VictimSet& set, const char* rule);
   [[nodiscard]] std::set<AttemptId> preferred(const Ask& ask,

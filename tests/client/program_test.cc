@@ -194,7 +194,8 @@ TEST_F(Program, SimulateReplaysATableUnderTwoPolicies) {
   expect_refused({"simulate", before, "--trace", folder_ + "/none.csv"}, 3, "none.csv");
   expect_refused({"simulate", before, "--compare", folder_ + "/none.yaml"}, 3, "none.yaml");
   expect_refused({"simulate", before, after, "--trace", table}, 2, "one scenario file");
-  expect_refused({"simulate", before, "--plot", folder_ + "/no/out.svg"}, 1, "could not be written");
+  expect_refused({"simulate", before, "--plot", folder_ + "/no/out.svg"}, 1,
+                 "could not be written");
 }
 
 }  // namespace

@@ -292,6 +292,13 @@ TEST(Faults, AStartFromAPartOfABookingIsTakenBackToIt) {
   }
 }
 
+// A job held for another share's head may evict once its victim is old enough (P11): nothing woke
+// the scheduler then.
+TEST(Faults, AHeldJobIsLookedAtWhenItsVictimIsOldEnough) {
+  FaultCounts counts;
+  EXPECT_EQ(FaultyRun(2951, counts).run(), "");
+}
+
 TEST(Faults, EveryJobEndsAndNothingRunsTwice) {
   FaultCounts counts;
   for_seeds(kRuns, [&](std::uint64_t seed) { return FaultyRun(seed, counts).run(); });

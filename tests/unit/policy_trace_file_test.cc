@@ -45,11 +45,12 @@ const sim::SubmitStep& submit(const sim::Scenario& scenario, std::size_t i) {
 
 TEST(Trace, RowsJoinTheTimelineInOrderOfTime) {
   sim::Scenario to = scenario();
-  ASSERT_TRUE(add("submit_s,job,share,gpus,instances,runtime_s,priority,timeout_s,preemptible\n"
-                  "30,late,A,1,,1.5,,,\n"
-                  "0.25,early,A,0.5,2,,7,60,false\r\n"
-                  "\n",
-                  to));
+  ASSERT_TRUE(
+      add("submit_s,job,share,gpus,instances,runtime_s,priority,timeout_s,preemptible\n"
+          "30,late,A,1,,1.5,,,\n"
+          "0.25,early,A,0.5,2,,7,60,false\r\n"
+          "\n",
+          to));
   ASSERT_EQ(to.timeline.size(), 3U);
   EXPECT_EQ(to.timeline[0].at, Time(Duration(250)));
   EXPECT_TRUE(to.timeline[0].traced);
