@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -96,14 +97,17 @@ std::vector<Change> settle_given_up(const State& state, NodeId node,
   std::vector<Change> changes;
   for (const auto& [id, known] : state.attempts()) {
     if (known.live()) continue;
-    Attempt attempt = known;
-    for (std::size_t i = 0; i < attempt.instances.size(); ++i) {
-      AttemptInstance& instance = attempt.instances[i];
-      if (instance.use.node != node) continue;
+    // Nearly all are as they were: nothing is copied for them.
+    std::optional<Attempt> changed;
+    for (std::size_t i = 0; i < known.instances.size(); ++i) {
+      if (known.instances[i].use.node != node) continue;
       const auto found = told.find({id, static_cast<std::int32_t>(i)});
-      instance.state = found == told.end() ? InstanceState::kExited : found->second;
+      const InstanceState now = found == told.end() ? InstanceState::kExited : found->second;
+      if (known.instances[i].state == now) continue;
+      if (!changed) changed = known;
+      changed->instances[i].state = now;
     }
-    if (attempt != known) changes.emplace_back(PutAttempt{std::move(attempt)});
+    if (changed) changes.emplace_back(PutAttempt{std::move(*changed)});
   }
   return changes;
 }
@@ -214,13 +218,13 @@ std::vector<ReportedInstance> foreign_of(const State& state, const RegisterNodeC
 }
 
 Node merged_node(const State& state, const RegisterNodeCommand& command, const Node* known,
-                 NodeId id) {
+                 NodeId id, const std::vector<ReportedInstance>& foreign) {
   Node node = command.node;
   node.id = id;
   node.link = NodeLink::kUp;
   node.admin = known != nullptr ? known->admin : NodeAdmin::kOpen;
   if (known != nullptr) node.devices = merge_devices(known->devices, command.node.devices);
-  set_charges(state, node, foreign_of(state, command, id));
+  set_charges(state, node, foreign);
   return node;
 }
 
@@ -244,10 +248,11 @@ Result<Reply> handle(Transaction& tx, const std::string& actor,
   const Node* known = state.find_node(command.node.name);
   const NodeId id = known != nullptr ? known->id : NodeId(state.mutable_counters().next_node++);
   const bool same_state_dir = known != nullptr && known->state_dir_id == command.node.state_dir_id;
-  Node node = merged_node(state, command, known, id);
+  const std::vector<ReportedInstance> foreign = foreign_of(state, command, id);
+  Node node = merged_node(state, command, known, id, foreign);
   Event event = tx.event(EventType::kNodeRegistered, actor);
   event.node = id;
-  event.changes = settle_given_up(state, id, foreign_of(state, command, id));
+  event.changes = settle_given_up(state, id, foreign);
   if (state.policy().builtin) {
     std::vector<Node> nodes = state.nodes();
     std::erase_if(nodes, [&](const Node& n) { return n.id == id; });

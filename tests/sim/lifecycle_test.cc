@@ -205,15 +205,27 @@ TEST(Stopping, AConfirmedEndFreesWhatNoOtherInstanceMayUse) {
   }
 }
 
+/// A gang of two, which runs on the two devices of one node.
+struct Pair {
+  Pair() {
+    bench.register_node("n", 2);
+    bench.apply({Bench::share("A", 2)}, 2);
+    JobRequest gang = Bench::request("A");
+    gang.instances = 2;
+    job = bench.submit(gang);
+    attempt = bench.runs(job);
+  }
+  Bench bench;
+  JobId job;
+  AttemptId attempt;
+};
+
 // Two are given up. The agent connects anew and knows of one: the other has ended.
 TEST(Registration, SaysOfEachInstanceGivenUpWhetherItHasEnded) {
-  Bench bench;
-  bench.register_node("n", 2);
-  bench.apply({Bench::share("A", 2)}, 2);
-  JobRequest gang = Bench::request("A");
-  gang.instances = 2;
-  const JobId job = bench.submit(gang);
-  const AttemptId attempt = bench.runs(job);
+  Pair pair;
+  Bench& bench = pair.bench;
+  const JobId job = pair.job;
+  const AttemptId attempt = pair.attempt;
   ASSERT_TRUE(bench.ask(CancelCommand{job, "enough"}));
   bench.advance(kDefaultGrace + seconds(60));
   ReportedInstance still;
@@ -231,13 +243,10 @@ TEST(Registration, SaysOfEachInstanceGivenUpWhetherItHasEnded) {
 
 // The agent has lost one instance of a gang and runs the other: its device is not free yet.
 TEST(Registration, LosesOnlyTheInstancesThatTheAgentDoesNotKnow) {
-  Bench bench;
-  bench.register_node("n", 2);
-  bench.apply({Bench::share("A", 2)}, 2);
-  JobRequest gang = Bench::request("A");
-  gang.instances = 2;
-  const JobId job = bench.submit(gang);
-  const AttemptId attempt = bench.runs(job);
+  Pair pair;
+  Bench& bench = pair.bench;
+  const JobId job = pair.job;
+  const AttemptId attempt = pair.attempt;
   ReportedInstance runs;
   runs.attempt = attempt;
   bench.register_node("n", 2, {runs});
