@@ -59,8 +59,7 @@ void set_held(Transaction& tx, const std::string& actor, Job job, bool held) {
   if (job.held == held) return;
   if (held) void_booking(tx, actor, job);
   job.held = held;
-  job.state = waiting_state(job);
-  if (job.state == JobState::kRunnable) job.runnable_since = tx.now();
+  settle_waiting(job, tx.now());
   Event event = tx.job_event(held ? EventType::kJobHeld : EventType::kJobReleased, actor, job);
   event.changes.emplace_back(PutJob{job});
   tx.emit(std::move(event));

@@ -27,9 +27,8 @@ bool settle(Transaction& tx, JobId id, const Job& ended) {
     return true;
   }
   std::erase_if(job.depends_on, [&](const Dependency& on) { return on.job == ended.id; });
-  job.state = waiting_state(job);
+  settle_waiting(job, tx.now());
   const bool free = job.state == JobState::kRunnable;
-  if (free) job.runnable_since = tx.now();
   Event event = tx.job_event(free ? EventType::kJobRunnable : EventType::kJobUpdated, "", job);
   event.detail =
       fmt::format("job {}, which it depends on, is {}", ended.id.value, to_string(ended.state));

@@ -39,8 +39,7 @@ void end_backoffs(Transaction& tx) {
   while (!backoffs.empty() && backoffs.begin()->first <= tx.now()) {
     Job job = tx.state().job(backoffs.begin()->second);
     job.retry_at = kNoTime;
-    job.state = waiting_state(job);
-    if (job.state == JobState::kRunnable) job.runnable_since = tx.now();
+    settle_waiting(job, tx.now());
     Event event = tx.job_event(EventType::kJobRunnable, "", job);
     event.detail = "its back-off is over: rule J2";
     event.changes.emplace_back(PutJob{job});

@@ -34,6 +34,11 @@ void Transaction::emit(Event made) {
   events_.push_back(std::move(made));
 }
 
+void settle_waiting(Job& job, Time now) {
+  job.state = waiting_state(job);
+  if (job.state == JobState::kRunnable) job.runnable_since = now;
+}
+
 Fence Transaction::fence(AttemptId attempt) const {
   return {state_.identity().store_id, state_.identity().epoch, attempt};
 }

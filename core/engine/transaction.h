@@ -110,6 +110,9 @@ Result<OpenDependencies> open_dependencies(const State& state,
 /// J3: the job has ended. Those that depend on it go on, or end with it, and so on from there.
 void settle_dependants(Transaction& tx, JobId ended);
 
+/// The state of a waiting job follows from what keeps it (J1 to J3); RUNNABLE counts from `now`.
+void settle_waiting(Job& job, Time now);
+
 /// Sends Stop to every instance of the attempt that has not exited.
 void send_stops(Transaction& tx, const Attempt& attempt);
 void send_start(Transaction& tx, const Attempt& attempt, std::int32_t instance);
