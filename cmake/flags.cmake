@@ -9,11 +9,13 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 
 # Only paths inside the build folder are made relative: the sources keep their absolute path, so
-# every build folder of one checkout shares the cached objects of equal flags.
+# every build folder of one checkout shares the cached objects of equal flags. With the checkout's
+# own path, several checkouts share those of build folders of equal depth instead.
+set(GPUQ_CCACHE_BASEDIR ${CMAKE_BINARY_DIR} CACHE PATH "What ccache takes as its base_dir")
 find_program(GPUQ_CCACHE ccache)
 if(GPUQ_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER
-      ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_BINARY_DIR} CCACHE_NOHASHDIR=1 ${GPUQ_CCACHE})
+      ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${GPUQ_CCACHE_BASEDIR} CCACHE_NOHASHDIR=1 ${GPUQ_CCACHE})
 endif()
 find_program(GPUQ_MOLD mold)
 if(GPUQ_MOLD)
