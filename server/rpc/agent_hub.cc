@@ -334,9 +334,23 @@ void AgentHub::check(const std::string& node, std::uint64_t timer) {
     entry.link = link;
     // One that comes to life again says first what it still runs.
     drop_session(entry, {ErrorCode::kUnavailable, "the node was silent for too long"});
-    ports_.post(Command{"", NodeLinkCommand{node, link}}, [](const Result<Reply>&) {});
+    tell(node, link);
   }
   arm(node, entry);
+}
+
+void AgentHub::tell(const std::string& node, NodeLink link) {
+  const auto done = [this, node, link, alive = std::weak_ptr(alive_)](const Result<Reply>& reply) {
+    if (reply || reply.error().code == ErrorCode::kNotFound || alive.expired()) return;
+    executor_.call_at(clock_.now() + config_.heartbeat_interval, [this, node, link, alive] {
+      if (!alive.expired()) tell(node, link);
+    });
+  };
+  const NodeEntry& entry = nodes_[node];
+  if (entry.link != link) return;  // It registered meanwhile, or was silent for longer.
+  // After a registration under way this would be wrong; one that is refused leaves it to be said.
+  if (entry.session != nullptr) return done(Error{ErrorCode::kUnavailable, ""});
+  ports_.post(Command{"", NodeLinkCommand{node, link}}, done);
 }
 
 NodeContact AgentHub::contact(const std::string& node) const {

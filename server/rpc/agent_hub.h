@@ -89,6 +89,8 @@ class AgentHub final : public AgentGateway {
   [[nodiscard]] Duration patience_with(const NodeEntry& entry) const;
   void arm(const std::string& node, NodeEntry& entry);
   void check(const std::string& node, std::uint64_t timer);
+  /// Says it to the engine until it is taken: a store that takes no writes now may refuse it.
+  void tell(const std::string& node, NodeLink link);
   std::string node_name(NodeId node) const;
 
   AgentHubPorts ports_;

@@ -294,6 +294,50 @@ TEST_F(AgentHubTest, SilenceMakesANodeUnreachableThenDown) {
   EXPECT_EQ(last_posted<NodeLinkCommand>()->link, NodeLink::kDown);
 }
 
+TEST_F(AgentHubTest, ASilenceThatCouldNotBeStoredIsSaidAgain) {
+  join(hello());
+  executor_.advance(Duration(331'000));
+  ASSERT_EQ(last_posted<NodeLinkCommand>()->link, NodeLink::kDown);
+  for (int tries = 0; tries < 3; ++tries) {
+    answer(Error{ErrorCode::kUnavailable, "read-only"});
+    posted_.clear();
+    executor_.advance(Duration(5'000));
+    ASSERT_NE(last_posted<NodeLinkCommand>(), nullptr);
+    EXPECT_EQ(last_posted<NodeLinkCommand>()->link, NodeLink::kDown);
+  }
+  answer(Reply{});
+  posted_.clear();
+  executor_.advance(Duration(60'000));
+  EXPECT_TRUE(posted_.empty());
+}
+
+TEST_F(AgentHubTest, ASilenceIsNotSaidOfANodeThatIsBack) {
+  join(hello());
+  executor_.advance(Duration(331'000));
+  answer(Error{ErrorCode::kUnavailable, "read-only"});
+  auto link = std::make_shared<FakeLink>();
+  hub_.hello(link, hello());
+  posted_.clear();
+  executor_.advance(Duration(6'000));
+  EXPECT_TRUE(posted_.empty());  // The registration is under way.
+  answer(Reply{});
+  executor_.advance(Duration(6'000));
+  EXPECT_TRUE(posted_.empty());
+}
+
+TEST_F(AgentHubTest, ASilenceIsSaidAgainAfterARefusedRegistration) {
+  join(hello());
+  executor_.advance(Duration(331'000));
+  answer(Error{ErrorCode::kUnavailable, "read-only"});
+  hub_.hello(std::make_shared<FakeLink>(), hello());
+  executor_.advance(Duration(6'000));
+  answer(Error{ErrorCode::kUnavailable, "read-only"});
+  posted_.clear();
+  executor_.advance(Duration(6'000));
+  ASSERT_NE(last_posted<NodeLinkCommand>(), nullptr);
+  EXPECT_EQ(last_posted<NodeLinkCommand>()->link, NodeLink::kDown);
+}
+
 // Suspended, or stopped by a debugger: the silence was the server's own.
 TEST_F(AgentHubTest, AServerThatStoodStillWaitsAnew) {
   auto link = join(hello());
