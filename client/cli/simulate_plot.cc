@@ -4,7 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
+#include <cstdint>
+#include <initializer_list>
+#include <utility>
 #include <vector>
 
 #include "common/policy/units.h"
@@ -21,6 +25,7 @@ constexpr double kUseHeight = 260;
 constexpr double kWaitHeight = 120;
 constexpr double kGap = 50;
 constexpr int kTicks = 5;
+constexpr int kTimeTicks = 8;
 
 // Told apart by people who do not see all colours (Okabe and Ito).
 constexpr std::array<const char*, 8> kColours{"#0072B2", "#E69F00", "#009E73", "#CC79A7",
@@ -59,14 +64,27 @@ struct Frame {
   [[nodiscard]] double y(double value) const { return top + height * (1 - value / max); }
 };
 
-/// The smallest of 1, 2 and 5 times a power of ten that is not below `value`.
-double round_up(double value) {
+/// The smallest of 1, 2, 4 and 5 times a power of ten of which at most kTicks make `value`.
+double step_for(double value) {
   if (value <= 0) return 1;
-  const double power = std::pow(10.0, std::floor(std::log10(value)));
-  for (const double step : {1.0, 2.0, 5.0}) {
-    if (value <= step * power) return step * power;
+  const double power = std::pow(10.0, std::floor(std::log10(value / kTicks)));
+  for (const double step : {1.0, 2.0, 4.0, 5.0}) {
+    if (value <= step * power * kTicks) return step * power;
   }
   return 10 * power;
+}
+
+/// Likewise, of the steps in which people count time.
+Duration step_for(Duration span) {
+  using std::chrono::hours, std::chrono::minutes, std::chrono::seconds;
+  for (const Duration step :
+       std::initializer_list<Duration>{seconds(1), seconds(5), seconds(15), minutes(1), minutes(5),
+                                       minutes(15), hours(1), hours(2), hours(6), hours(24)}) {
+    if (span <= step * kTimeTicks) return step;
+  }
+  const Duration day = hours(24);
+  return day * static_cast<std::int64_t>(
+                   step_for(static_cast<double>(span / day + 1) * kTicks / kTimeTicks));
 }
 
 void text(std::string& svg, double x, double y, const char* anchor, const std::string& words) {
@@ -76,35 +94,50 @@ void text(std::string& svg, double x, double y, const char* anchor, const std::s
 
 void axes(std::string& svg, const Frame& frame, const std::string& title, Duration span) {
   text(svg, kLeft, frame.top - 8, "start", title);
-  for (int i = 0; i <= kTicks; ++i) {
-    const double part = static_cast<double>(i) / kTicks;
-    const double y = frame.y(frame.max * part);
+  const double step = step_for(frame.max);
+  for (int i = 0; i * step <= frame.max; ++i) {
+    const double y = frame.y(i * step);
     svg += fmt::format("<line x1='{:.1f}' x2='{:.1f}' y1='{:.1f}' y2='{:.1f}' class='grid'/>\n",
                        kLeft, kWidth - kRight, y, y);
-    text(svg, kLeft - 6, y + 4, "end", fmt::format("{:g}", frame.max * part));
-    const double spans = static_cast<double>(frame.spans) * part;
-    const auto ms = static_cast<std::int64_t>(spans * static_cast<double>(span.count()));
-    const Duration at(ms - ms % 1000);
+    text(svg, kLeft - 6, y + 4, "end", fmt::format("{:g}", i * step));
+  }
+  const Duration end = span * static_cast<std::int64_t>(frame.spans);
+  const Duration time_step = step_for(end);
+  for (Duration at{0}; at <= end; at += time_step) {
+    const double spans = static_cast<double>(at.count()) / static_cast<double>(span.count());
     text(svg, frame.x(spans), frame.top + frame.height + 16, "middle", gpuq::format_duration(at));
   }
+}
+
+/// The frame of values up to `most`: its top is a multiple of its step.
+Frame frame_for(double top, double height, double most, std::size_t spans) {
+  const double step = step_for(most);
+  const double max = std::max(1.0, std::ceil(most / step)) * step;
+  return {top, height, max, std::max<std::size_t>(1, spans)};
+}
+
+/// Where a step line of one value a span has its corners, from left to right.
+std::vector<std::pair<double, double>> corners(const Frame& frame,
+                                               const std::vector<double>& values) {
+  std::vector<std::pair<double, double>> points;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const bool level = i > 0 && values[i] == values[i - 1];
+    if (level) points.pop_back();
+    if (!level) points.emplace_back(frame.x(static_cast<double>(i)), frame.y(values[i]));
+    points.emplace_back(frame.x(static_cast<double>(i + 1)), frame.y(values[i]));
+  }
+  return points;
 }
 
 /// The area between two outlines, each a value a span.
 void area(std::string& svg, const Frame& frame, const std::vector<double>& low,
           const std::vector<double>& high, const char* colour) {
-  std::string points;
-  const auto point = [&](std::size_t span, double value) {
-    points += fmt::format("{:.1f},{:.1f} ", frame.x(static_cast<double>(span)), frame.y(value));
-  };
-  for (std::size_t i = 0; i < high.size(); ++i) {
-    point(i, high[i]);
-    point(i + 1, high[i]);
-  }
-  for (std::size_t i = low.size(); i-- > 0;) {
-    point(i + 1, low[i]);
-    point(i, low[i]);
-  }
-  svg += fmt::format("<polygon points='{}' fill='{}'/>\n", points, colour);
+  auto points = corners(frame, high);
+  const auto back = corners(frame, low);
+  points.insert(points.end(), back.rbegin(), back.rend());
+  svg += "<polygon points='";
+  for (const auto& [x, y] : points) svg += fmt::format("{:.1f},{:.1f} ", x, y);
+  svg += fmt::format("' fill='{}'/>\n", colour);
 }
 
 void legend(std::string& svg, const std::vector<std::string>& shares) {
@@ -124,8 +157,8 @@ void held_chart(std::string& svg, const sim::Series& series) {
     for (std::size_t i = 0; i < low.size(); ++i) low[i] += series.held[i][share];
     outlines.push_back(low);
   }
-  Frame frame{kTop, kUseHeight, 1, std::max<std::size_t>(1, low.size())};
-  if (!low.empty()) frame.max = round_up(*std::ranges::max_element(low));
+  const double most = low.empty() ? 0 : *std::ranges::max_element(low);
+  const Frame frame = frame_for(kTop, kUseHeight, most, low.size());
   for (std::size_t share = 0; share < series.shares.size(); ++share) {
     area(svg, frame, outlines[share], outlines[share + 1], kColours[share % kColours.size()]);
   }
@@ -133,9 +166,9 @@ void held_chart(std::string& svg, const sim::Series& series) {
 }
 
 void waiting_chart(std::string& svg, const sim::Series& series) {
-  Frame frame{kTop + kUseHeight + kGap, kWaitHeight, 1,
-              std::max<std::size_t>(1, series.waiting.size())};
-  if (!series.waiting.empty()) frame.max = round_up(*std::ranges::max_element(series.waiting));
+  const auto& waiting = series.waiting;
+  const double most = waiting.empty() ? 0 : *std::ranges::max_element(waiting);
+  const Frame frame = frame_for(kTop + kUseHeight + kGap, kWaitHeight, most, waiting.size());
   area(svg, frame, std::vector<double>(series.waiting.size()), series.waiting, "#777777");
   axes(svg, frame, "Jobs waiting", series.span);
 }

@@ -34,7 +34,8 @@ class Runner {
         options_(options),
         world_(engine_config(scenario, options),
                [this](const std::vector<Event>& events) { record(events); }),
-        meter_(options.samples) {}
+        meter_(options.samples,
+               [this](AttemptId attempt) { return world_.agents().repeated(attempt); }) {}
 
   Result<RunResult> run();
 

@@ -173,16 +173,22 @@ void SimAgents::fail(JobId job, std::int32_t exit_code) {
 }
 
 void SimAgents::exit(const Key& key, Running& run, std::int32_t code) {
-  if (run.state == InstanceState::kRunning) {
+  if (run.state == InstanceState::kRunning && key.second == 0) {
     const auto& checkpoint = behaviour_[run.job].checkpoint;
-    if (checkpoint && key.second == 0 && checkpoint->count() > 0) {
-      const Duration done = progress_[run.job] + (clock_.now() - run.running_at);
-      progress_[run.job] = *checkpoint * (done.count() / checkpoint->count());
-    }
+    const bool saves = checkpoint && checkpoint->count() > 0;
+    Duration& kept = progress_[run.job];
+    const Duration done = kept + (clock_.now() - run.running_at);
+    if (saves) kept = *checkpoint * (done.count() / checkpoint->count());
+    if (run.cause == StopCause::kPreempted) repeated_[key.first] = done - kept;
   }
   run.state = InstanceState::kExited;
   run.exit_code = code;
   report(key, run);
+}
+
+Duration SimAgents::repeated(AttemptId attempt) const {
+  const auto it = repeated_.find(attempt);
+  return it == repeated_.end() ? Duration(0) : it->second;
 }
 
 ReportedInstance SimAgents::reported(const Key& key, const Running& run) {

@@ -53,6 +53,8 @@ class SimAgents final : public AgentGateway {
   /// Instances on the node that have not ended.
   [[nodiscard]] std::set<std::pair<AttemptId, std::int32_t>> unfinished(
       const std::string& name) const;
+  /// Work of an attempt that was preempted which its job has to do again.
+  [[nodiscard]] Duration repeated(AttemptId attempt) const;
   /// The agent can not start what it is told to, and says so.
   void refuse(const StartOrder& order);
 
@@ -96,8 +98,9 @@ class SimAgents final : public AgentGateway {
   std::map<std::string, bool> alive_;
   std::map<std::string, std::string> state_dirs_;
   std::map<JobId, Behaviour> behaviour_;
-  std::map<JobId, Duration> progress_;  ///< Work kept by checkpoints.
-  std::map<Key, Running> running_;      ///< Exited ones stay until forgotten.
+  std::map<JobId, Duration> progress_;      ///< Work kept by checkpoints.
+  std::map<AttemptId, Duration> repeated_;  ///< Of preempted attempts.
+  std::map<Key, Running> running_;          ///< Exited ones stay until forgotten.
   std::map<NodeId, std::string> names_;
   /// When something is due of whom. What has changed since is left in and found out when its time
   /// comes to the front.

@@ -79,14 +79,15 @@ void Meter::see_job(const Event& event, const Job& job, const State& state) {
         submitted_.erase(first);
       }
       break;
-    case EventType::kPreemptionStarted: {
+    case EventType::kPreemptionStarted:
       ++preemptions_;
-      const auto records = state.preemptions_of(job.id);
-      if (!records.empty()) {
-        share.lost += static_cast<double>(records.back()->lost_unit_ms) / 1000;
+      break;
+    case EventType::kAttemptEnded:
+      if (const Attempt* attempt = state.find_attempt(event.attempt)) {
+        const double seconds = static_cast<double>(repeated_(attempt->id).count()) / 1000;
+        share.lost += units(attempt->demand) * seconds;
       }
       break;
-    }
     case EventType::kJobSucceeded:
     case EventType::kJobFailed:
       ++share.finished;

@@ -1,8 +1,10 @@
 #pragma once
 // Meter: integrates use over virtual time and sums a run up. Single thread; owner: the runner.
 // Figures are for people: floating point is fine here, nothing decides by them.
+#include <functional>
 #include <map>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "core/sim/runner.h"
@@ -13,8 +15,11 @@ namespace gpuq::sim {
 
 class Meter {
  public:
+  /// What an attempt that was preempted has done in vain.
+  using RepeatedFn = std::function<Duration(AttemptId)>;
   /// `samples`: see RunOptions.
-  explicit Meter(std::size_t samples) : sampler_(samples) {}
+  Meter(std::size_t samples, RepeatedFn repeated)
+      : sampler_(samples), repeated_(std::move(repeated)) {}
   void see(const Event& event, const State& state);
   /// Adds what was used from the last call's time until `now`.
   void advance(Time now, const State& state);
@@ -42,6 +47,7 @@ class Meter {
   [[nodiscard]] static ShareSummary summary_of(const ShareMeter& meter);
 
   Sampler sampler_;
+  RepeatedFn repeated_;
   Time last_{};
   double capacity_ = 0;  ///< Unit-seconds.
   double stranded_ = 0;  ///< GPU-seconds.

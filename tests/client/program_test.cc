@@ -30,6 +30,11 @@ class Program : public testing::Test {
     return path;
   }
 
+  static std::string text_of(const std::string& path) {
+    std::ifstream in(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+
   /// Nobody listens on the socket that GPUQ_SERVER names.
   Outcome run(const std::vector<std::string>& words) const {
     const auto environment = [this](const std::string& name) -> std::optional<std::string> {
@@ -169,6 +174,42 @@ expect:
   EXPECT_EQ(run({"simulate", file("wrong.yaml", "scenario: [\n")}).code, 2);
 }
 
+// B's job takes back what A borrowed after 50 minutes: with a checkpoint at 40 of them, 10 are
+// done again.
+TEST_F(Program, SimulateCountsAsLostWhatIsDoneAgain) {
+  const auto scenario = [](const char* keys) {
+    return std::string(R"(scenario: One reclaim
+shares:
+  A: {capacity: 0, strategy: LEND_AND_BORROW}
+  B: {capacity: 1, strategy: LEND}
+defaults: {runtime: 1h, grace: 0s}
+timeline:
+  - {at: 0s, submit: {job: a, share: A, gpus: 1)") +
+           keys + "}}\n  - {at: 50m, submit: {job: b, share: B, gpus: 1}}\n";
+  };
+  const Outcome plain = run({"simulate", "--json", file("plain.yaml", scenario(""))});
+  EXPECT_THAT(plain.out, HasSubstr("\"lost_unit_seconds\":3000")) << plain.err;
+  const Outcome saves =
+      run({"simulate", "--json", file("saves.yaml", scenario(", checkpoint: 20m"))});
+  EXPECT_THAT(saves.out, HasSubstr("\"lost_unit_seconds\":600")) << saves.err;
+}
+
+TEST_F(Program, ThePicturesOfTheDocsAreThoseOfTheScheduler) {
+  const std::string folder = GPUQ_SOURCE_DIR "/docs/policy/";
+  std::size_t pictures = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() != ".svg") continue;
+    ++pictures;
+    const std::string scenario = folder + entry.path().stem().string() + ".yaml";
+    const std::string fresh = folder_ + "/fresh.svg";
+    ASSERT_EQ(run({"simulate", scenario, "--plot", fresh}).code, 0) << scenario;
+    EXPECT_EQ(text_of(entry.path()), text_of(fresh))
+        << "look at the change, then: gpuq simulate " << scenario << " --plot "
+        << entry.path().string();
+  }
+  EXPECT_EQ(pictures, 8U);
+}
+
 TEST_F(Program, SimulateReplaysATableUnderTwoPolicies) {
   const auto scenario = [](const char* strategy) {
     return std::string("scenario: Replay\nshares:\n  A: {capacity: 1, strategy: ") + strategy +
@@ -186,8 +227,7 @@ TEST_F(Program, SimulateReplaysATableUnderTwoPolicies) {
   EXPECT_THAT(outcome.out, HasSubstr("Pool: used 50% -> 100%"));
   EXPECT_THAT(outcome.out, HasSubstr("length 2h -> 1h"));
   EXPECT_THAT(outcome.out, HasSubstr("1h -> 0s"));
-  std::ifstream svg(picture);
-  const std::string text((std::istreambuf_iterator<char>(svg)), {});
+  const std::string text = text_of(picture);
   EXPECT_THAT(text, HasSubstr("<title>Replay</title>"));
   EXPECT_THAT(text, testing::EndsWith("</svg>\n"));
 

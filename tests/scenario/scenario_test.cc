@@ -1,5 +1,5 @@
-// Every scenario file of this folder is one test, run through the engine with all invariants
-// checked.
+// Every scenario file of this folder and of docs/policy is one test, run through the engine with
+// all invariants checked.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,8 +17,10 @@ namespace {
 
 std::vector<std::string> scenario_files() {
   std::vector<std::string> files;
-  for (const auto& entry : std::filesystem::directory_iterator(GPUQ_SOURCE_DIR "/tests/scenario")) {
-    if (entry.path().extension() == ".yaml") files.push_back(entry.path().string());
+  for (const char* folder : {GPUQ_SOURCE_DIR "/tests/scenario", GPUQ_SOURCE_DIR "/docs/policy"}) {
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      if (entry.path().extension() == ".yaml") files.push_back(entry.path().string());
+    }
   }
   std::sort(files.begin(), files.end());
   return files;
