@@ -1,4 +1,5 @@
 // gpuqd: the server.
+#include <absl/synchronization/mutex.h>
 #include <fmt/format.h>
 #include <grpc/support/log.h>
 
@@ -79,6 +80,8 @@ int main(int argc, char** argv) {
     return 0;
   }
   gpuq::init_logging("gpuqd", config->log_level, config->log_format);
+  // Debian's abseil looks for deadlocks at every lock that gRPC takes: a debugging aid.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   // What gRPC has to say comes back as a status, too.
   gpr_set_log_function([](gpr_log_func_args* args) { gpuq::log_debug("grpc: {}", args->message); });
   if (auto done = gpuq::run_daemon(*config, flags.port_file); !done) {

@@ -1,5 +1,6 @@
 // Durable submissions: jobs a second that gpuqd acknowledges, one a call and in batches, beside the
 // same calls to a server that keeps nothing, and beside the disk's own flushes.
+#include <absl/synchronization/mutex.h>
 #include <fcntl.h>
 #include <grpcpp/grpcpp.h>
 #include <stdlib.h>
@@ -303,6 +304,7 @@ class Run {
 }  // namespace gpuq
 
 int main(int argc, char** argv) {
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);  // As gpuqd does.
   if (argc == 3 && std::strcmp(argv[1], "--echo") == 0) return gpuq::serve_echo(argv[2]);
   const char* bin = ::getenv("GPUQ_BIN_DIR");
   std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
