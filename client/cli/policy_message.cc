@@ -42,6 +42,8 @@ v1::IdleResourceAssignmentStrategy order_of(IdleOrder order) {
       return v1::IDLE_RESOURCE_ASSIGNMENT_STRATEGY_FIFO;
     case IdleOrder::kLeastBorrowed:
       return v1::IDLE_RESOURCE_ASSIGNMENT_STRATEGY_LEAST_BORROWED;
+    case IdleOrder::kDecayedUsage:
+      return v1::IDLE_RESOURCE_ASSIGNMENT_STRATEGY_DECAYED_USAGE;
   }
   return v1::IDLE_RESOURCE_ASSIGNMENT_STRATEGY_UNSPECIFIED;
 }
@@ -51,8 +53,9 @@ void add_policy(const SchedulingPolicyDef& def, v1::PolicyDocument& document) {
   policy->set_name(def.name);
   // The other kinds of queue have no message yet; the policy file does not take them either.
   if (def.kind != QueueKind::kQuota) return;
-  policy->mutable_quota_share_policy()->set_idle_resource_assignment_strategy(
-      order_of(def.idle_order));
+  auto* quota = policy->mutable_quota_share_policy();
+  quota->set_idle_resource_assignment_strategy(order_of(def.idle_order));
+  quota->set_half_life_ms(def.half_life.count());
 }
 
 void set_sharing(const ShareDef& def, v1::ResourceSharingConfiguration& sharing) {

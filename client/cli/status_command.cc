@@ -26,6 +26,9 @@ std::string share_notes(const v1::ShareUsage& share) {
   std::string text;
   const auto add = [&text](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
   if (share.borrowed_milli() > 0) add("borrows " + format_milli(share.borrowed_milli()));
+  if (share.borrowed_usage_milli() > 0) {
+    add("has borrowed " + format_milli(share.borrowed_usage_milli()) + " on average");
+  }
   if (share.lent_milli() > 0) add("lends " + format_milli(share.lent_milli()));
   if (share.stopping_milli() > 0) add("stopping " + format_milli(share.stopping_milli()));
   if (share.booked_milli() > 0) add("booked " + format_milli(share.booked_milli()));

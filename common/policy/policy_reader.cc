@@ -61,7 +61,10 @@ void read_scheduling_policy(const YamlNode& node, const std::string& path,
   if (const YamlNode* quota = map.find("quota_share")) {
     MapReader inner(*quota, map.path_of("quota_share"), issues);
     inner.word("idle_resource_assignment", policy.idle_order,
-               {{"FIFO", IdleOrder::kFifo}, {"LEAST_BORROWED", IdleOrder::kLeastBorrowed}});
+               {{"FIFO", IdleOrder::kFifo},
+                {"LEAST_BORROWED", IdleOrder::kLeastBorrowed},
+                {"DECAYED_USAGE", IdleOrder::kDecayedUsage}});
+    inner.duration("half_life", policy.half_life, kMaxHalfLife);
     inner.finish();
   }
   map.finish();

@@ -79,6 +79,7 @@ class PolicyWriter {
   void policy(const SchedulingPolicyDef& def) {
     out_ << YAML::Key << "quota_share" << YAML::Value << YAML::Flow << YAML::BeginMap;
     text("idle_resource_assignment", to_string(def.idle_order));
+    if (def.half_life != kDefaultHalfLife) text("half_life", format_duration(def.half_life));
     out_ << YAML::EndMap;
   }
 

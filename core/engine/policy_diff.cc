@@ -101,6 +101,7 @@ class Differ {
     field("kind", std::string(to_string(a.kind)), std::string(to_string(b.kind)));
     field("idle_resource_assignment", std::string(to_string(a.idle_order)),
           std::string(to_string(b.idle_order)));
+    field("half_life", a.half_life, b.half_life);
   }
 
   void queue(const QueueDef& a, const QueueDef& b) {

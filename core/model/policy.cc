@@ -57,6 +57,8 @@ const char* to_string(IdleOrder order) {
       return "FIFO";
     case IdleOrder::kLeastBorrowed:
       return "LEAST_BORROWED";
+    case IdleOrder::kDecayedUsage:
+      return "DECAYED_USAGE";
   }
   return "UNKNOWN";
 }

@@ -10,16 +10,17 @@
 #include "core/base/amount.h"
 #include "core/base/ids.h"
 #include "core/base/time.h"
+#include "core/model/usage.h"
 
 namespace gpuq {
 
 enum class SharingStrategy : std::uint8_t { kReserve = 1, kLend = 2, kLendAndBorrow = 3 };
 enum class QueueKind : std::uint8_t { kQuota = 1, kFifo = 2, kFairShare = 3 };
-enum class IdleOrder : std::uint8_t { kFifo = 1, kLeastBorrowed = 2 };
+enum class IdleOrder : std::uint8_t { kFifo = 1, kLeastBorrowed = 2, kDecayedUsage = 3 };
 
 const char* to_string(SharingStrategy strategy);  ///< "RESERVE", "LEND", "LEND_AND_BORROW"
 const char* to_string(QueueKind kind);            ///< "QUOTA", "FIFO", "FAIRSHARE"
-const char* to_string(IdleOrder order);           ///< "FIFO", "LEAST_BORROWED"
+const char* to_string(IdleOrder order);           ///< "FIFO", "LEAST_BORROWED", "DECAYED_USAGE"
 
 /// Name of the environment, queue and share that exist before the first apply.
 inline constexpr const char* kDefaultName = "default";
@@ -55,6 +56,7 @@ struct SchedulingPolicyDef {
   std::string name;
   QueueKind kind = QueueKind::kQuota;
   IdleOrder idle_order = IdleOrder::kFifo;
+  Duration half_life = kDefaultHalfLife;  ///< Of usage, where the queue counts any.
   bool operator==(const SchedulingPolicyDef&) const = default;
 };
 

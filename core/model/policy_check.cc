@@ -159,8 +159,14 @@ class PolicyChecker {
                         "use quota_share",
                         policy.name, to_string(policy.kind)));
     }
-    if (policy.idle_order < IdleOrder::kFifo || policy.idle_order > IdleOrder::kLeastBorrowed) {
-      error(path + ".quota_share.idle_resource_assignment", "write FIFO or LEAST_BORROWED");
+    if (policy.idle_order < IdleOrder::kFifo || policy.idle_order > IdleOrder::kDecayedUsage) {
+      error(path + ".quota_share.idle_resource_assignment",
+            "write FIFO, LEAST_BORROWED or DECAYED_USAGE");
+    }
+    if (policy.half_life < kMinHalfLife || policy.half_life > kMaxHalfLife) {
+      error(path + ".quota_share.half_life", fmt::format("{} ms is out of range: 1 minute to 365 "
+                                                         "days",
+                                                         policy.half_life.count()));
     }
   }
 

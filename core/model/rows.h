@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/model/event.h"
+#include "core/model/usage.h"
 
 namespace gpuq {
 
@@ -38,11 +39,13 @@ struct RowChanges {
   std::vector<Preemption> preemptions;
   std::vector<Node> nodes;
   std::vector<TokenRecord> tokens;
+  std::vector<UsageRecord> usage;
   std::optional<PolicyTables> policy;  ///< Whole tables when the policy changed.
   std::vector<ClassId> drop_classes;
   std::vector<JobId> drop_bookings;
   std::vector<NodeId> drop_nodes;
   std::vector<std::string> drop_tokens;
+  std::vector<UsageKey> drop_usage;
   /// Ended jobs that move, with spec, attempts and preemptions, to the archive.
   std::vector<JobId> archive_jobs;
   [[nodiscard]] bool empty() const;
@@ -70,6 +73,7 @@ struct StoredState {
   std::vector<Booking> bookings;
   std::vector<Preemption> preemptions;
   std::vector<TokenRecord> tokens;
+  std::vector<UsageRecord> usage;  ///< By key.
 };
 
 }  // namespace gpuq

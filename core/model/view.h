@@ -9,6 +9,7 @@
 #include "core/model/ledger.h"
 #include "core/model/node.h"
 #include "core/model/policy.h"
+#include "core/model/usage.h"
 #include "core/model/waiting.h"
 
 namespace gpuq {
@@ -26,6 +27,8 @@ class StateView {
   [[nodiscard]] virtual const WaitingShare& waiting(ShareId share) const = 0;
   [[nodiscard]] virtual const std::map<JobId, Booking>& bookings() const = 0;
   [[nodiscard]] virtual Ledger& scratch() const = 0;
+  /// What is charged to `key` at `now`: zero where the policy counts nothing of the kind.
+  [[nodiscard]] virtual UsageValue usage(const UsageKey& key, Time now) const = 0;
   /// P9: the grace where neither job nor share sets one.
   [[nodiscard]] virtual Duration default_grace() const = 0;
   /// Grows with every event.

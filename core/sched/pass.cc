@@ -247,16 +247,21 @@ bool Pass::run_owners() {
 bool BorrowRank::before(const BorrowRank& other) const {
   if (ratio_less(borrowed, cap, other.borrowed, other.cap)) return true;
   if (ratio_less(other.borrowed, other.cap, borrowed, cap)) return false;
-  return std::tie(created_at, id) < std::tie(other.created_at, other.id);
+  return std::tie(without_cap, created_at, id) <
+         std::tie(other.without_cap, other.created_at, other.id);
 }
 
 BorrowRank Pass::rank_of(const WaitKey& first) {
-  BorrowRank rank{kZero, Amount::units(1), first.created_at, first.id};
+  BorrowRank rank{kZero, Amount::units(1), kZero, first.created_at, first.id};
   if (idle_order_ == IdleOrder::kFifo) return rank;
   const Ask ask = leading_ask(view_, view_.job(first.id));
   rank.cap = ledger_.cap(ask.share, ask.unit->id);
   const Amount held = ledger_.held(ask.share, ask.unit->id, View::kAfter);
   rank.borrowed = std::max(kZero, held - rank.cap);
+  if (idle_order_ != IdleOrder::kDecayedUsage) return rank;
+  const UsageKey key{ask.share, UsageKind::kBorrowed, ask.unit->id, {}};
+  rank.borrowed = Amount(with_advance(view_.usage(key, now_), rank.borrowed).fixed);
+  if (rank.cap == kZero) rank.without_cap = rank.borrowed;
   return rank;
 }
 

@@ -60,8 +60,11 @@ struct ShareCursor {
 
 /// O2 (B): where a share stands in the queue's order for idle capacity.
 struct BorrowRank {
-  Amount borrowed;  ///< With `cap` the ratio that counts; equal for all in FIFO order.
+  /// With `cap` the ratio that counts; equal for all in FIFO order. An amount, or usage in its
+  /// fixed point.
+  Amount borrowed;
   Amount cap;
+  Amount without_cap;  ///< Between shares with cap 0: their usage.
   Time created_at{};
   JobId id;
   [[nodiscard]] bool before(const BorrowRank& other) const;

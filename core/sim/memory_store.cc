@@ -35,6 +35,7 @@ Result<StoredState> MemoryStore::load(bool raise_epoch) {
   stored.bookings = values(bookings_);
   stored.preemptions = values(preemptions_);
   stored.tokens = values(tokens_);
+  stored.usage = values(usage_);
   return stored;
 }
 
@@ -83,9 +84,11 @@ void MemoryStore::apply(RowChanges rows) {
   for (Booking& booking : rows.bookings) bookings_[booking.job] = std::move(booking);
   for (Preemption& record : rows.preemptions) preemptions_[record.id] = std::move(record);
   for (TokenRecord& token : rows.tokens) tokens_[token.key] = std::move(token);
+  for (const UsageRecord& record : rows.usage) usage_[record.key] = record;
   for (const JobId id : rows.drop_bookings) bookings_.erase(id);
   for (const NodeId id : rows.drop_nodes) nodes_.erase(id);
   for (const std::string& key : rows.drop_tokens) tokens_.erase(key);
+  for (const UsageKey& key : rows.drop_usage) usage_.erase(key);
   for (const JobId id : rows.archive_jobs) {
     ++archived_;
     jobs_.erase(id);

@@ -52,6 +52,7 @@ class MemoryStore final : public Store {
   std::map<JobId, Booking> bookings_;
   std::map<PreemptionId, Preemption> preemptions_;
   std::map<std::string, TokenRecord> tokens_;
+  std::map<UsageKey, UsageRecord> usage_;
   std::vector<Event> events_;
   std::size_t archived_ = 0;
 };

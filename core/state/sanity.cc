@@ -147,11 +147,26 @@ std::string check_sums(const State& state) {
   return {};
 }
 
+// Usage is counted of what the ledger says, and of nothing else.
+std::string check_usage(const State& state) {
+  for (const Share& share : state.policy().shares) {
+    for (const Unit& unit : state.policy().units) {
+      const UsageKey key{share.id, UsageKind::kBorrowed, unit.id, {}};
+      if (!state.usage().counts(share.id, key.kind)) continue;
+      if (state.usage().held(key) != state.held_of(key)) {
+        return fmt::format("share {} is charged for another amount of {} than it borrows",
+                           share.def.name, unit.def.name);
+      }
+    }
+  }
+  return state.usage().fault_at(state.last_time());
+}
+
 }  // namespace
 
 std::string State::sanity_check() const {
   for (const auto check : {check_jobs, check_backoffs, check_dependencies, check_bookings,
-                           check_devices, check_sums}) {
+                           check_devices, check_sums, check_usage}) {
     if (std::string fault = check(*this); !fault.empty()) return fault;
   }
   for (const auto& [share, waiting] : waiting_) {

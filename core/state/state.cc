@@ -41,10 +41,11 @@ auto* find_in(Map& map, const Key& key) {
 State::State() { ledger_.reset(policy_, nodes_); }
 
 void State::apply(const Event& event) {
+  last_time_ = std::max(last_time_, event.at);
   for (const Change& change : event.changes) {
     std::visit([this](const auto& record) { put(record); }, change);
   }
-  last_time_ = std::max(last_time_, event.at);
+  charge_usage();
   if (ledger_.pools_dirty()) ledger_.refresh_pools(policy_, nodes_);
   ++version_;
 }
@@ -108,6 +109,7 @@ void State::put(const PutAttempt& change) {
     live_attempts_.insert(attempt.id);
     ledger_.add(holding_of(attempt));
   }
+  held_changes(attempt.share, attempt.unit);
   touched_.attempts.insert(attempt.id);
 }
 
@@ -119,6 +121,7 @@ void State::put(const PutBooking& change) {
   if (bookings_.contains(booking.job)) ledger_.remove(booking_key(booking.job));
   bookings_[booking.job] = booking;
   ledger_.add(holding_of(booking));
+  held_changes(booking.share, booking.unit);
   index_job(job);
   touched_.bookings.insert(booking.job);
 }
@@ -130,6 +133,7 @@ void State::put(const DropBooking& change) {
   const Job& job = jobs_.at(change.job);
   unindex_job(job);
   ledger_.remove(booking_key(change.job));
+  held_changes(it->second.share, it->second.unit);
   bookings_.erase(it);
   index_job(job);
   touched_.bookings.insert(change.job);
@@ -180,9 +184,13 @@ void State::put(const DropNode& change) {
 }
 
 void State::put(const PutPolicy& change) {
+  usage_.set_policy(change.tables, last_time_);
   policy_ = change.tables;
   touched_.policy = true;
   rebuild_ledger();
+  for (const Share& share : policy_.shares) {
+    for (const Unit& unit : policy_.units) held_changes(share.id, unit.id);
+  }
 }
 
 void State::put(const PutToken& change) {
@@ -291,6 +299,22 @@ void State::rebuild_ledger() {
   for (const AttemptId id : live_attempts_) ledger_.add(holding_of(attempts_.at(id)));
   for (const auto& [job, booking] : bookings_) ledger_.add(holding_of(booking));
   ledger_.refresh_pools(policy_, nodes_);
+}
+
+void State::held_changes(ShareId share, UnitId unit) {
+  if (usage_.counts(share, UsageKind::kBorrowed)) {
+    uncharged_.insert({share, UsageKind::kBorrowed, unit, {}});
+  }
+}
+
+Amount State::held_of(const UsageKey& key) const {
+  const Amount held = ledger_.held(key.share, key.unit, View::kNow);
+  return std::max(kZero, held - ledger_.cap(key.share, key.unit));
+}
+
+void State::charge_usage() {
+  for (const UsageKey& key : uncharged_) usage_.charge(key, held_of(key), last_time_);
+  uncharged_.clear();
 }
 
 void State::set_reasons(const std::vector<GroupReason>& reasons) {

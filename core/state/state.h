@@ -17,6 +17,7 @@
 #include "core/model/rows.h"
 #include "core/model/view.h"
 #include "core/model/waiting.h"
+#include "core/state/usage_book.h"
 
 namespace gpuq {
 
@@ -64,6 +65,10 @@ class State final : public StateView {
   [[nodiscard]] std::uint64_t topology_version() const override { return topology_version_; }
   [[nodiscard]] std::uint64_t holdings_version() const override { return holdings_version_; }
 
+  [[nodiscard]] UsageValue usage(const UsageKey& key, Time now) const override {
+    return usage_.at(key, now);
+  }
+
   [[nodiscard]] const Job* find_job(JobId id) const;
   [[nodiscard]] const Attempt* find_attempt(AttemptId id) const;
   [[nodiscard]] const Node* find_node(const std::string& name) const;
@@ -97,6 +102,9 @@ class State final : public StateView {
   [[nodiscard]] const std::map<JobId, std::set<JobId>>& dependants() const { return dependants_; }
   /// Exactly one typed reason for every waiting job (section "Why a job waits"); O(log n).
   [[nodiscard]] Reason reason_of(JobId id) const;
+  [[nodiscard]] const UsageBook& usage() const { return usage_; }
+  /// What is held now of what `key` counts.
+  [[nodiscard]] Amount held_of(const UsageKey& key) const;
   [[nodiscard]] const Counters& counters() const { return counters_; }
   Counters& mutable_counters() { return counters_; }
   [[nodiscard]] const Ledger& ledger() const { return ledger_; }
@@ -134,6 +142,8 @@ class State final : public StateView {
   void refresh_holdings(const Job& job);
   void unindex_preemption(const Preemption& record);
   void rebuild_ledger();
+  void held_changes(ShareId share, UnitId unit);
+  void charge_usage();
   [[nodiscard]] Holding holding_of(const Attempt& attempt) const;
   [[nodiscard]] Holding holding_of(const Booking& booking) const;
 
@@ -149,6 +159,7 @@ class State final : public StateView {
   std::map<JobId, Booking> bookings_;
   std::map<PreemptionId, Preemption> preemptions_;
   std::map<std::string, TokenRecord> tokens_;
+  UsageBook usage_;
 
   struct ClassLess {
     bool operator()(const JobClass& a, const JobClass& b) const { return a.before(b); }
@@ -166,6 +177,7 @@ class State final : public StateView {
   std::set<std::pair<Time, JobId>> backoffs_;
   std::map<JobId, std::set<JobId>> dependants_;  ///< By the job depended on; no empty ones.
   mutable Ledger ledger_;  ///< Scratch for passes: they restore it exactly (docs/decisions/0003).
+  std::set<UsageKey> uncharged_;  ///< Of the event at hand: what is held may be another amount.
   std::uint64_t version_ = 1;
   std::uint64_t topology_version_ = 1;
   std::uint64_t holdings_version_ = 1;

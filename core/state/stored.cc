@@ -53,6 +53,9 @@ Result<State> State::from_stored(StoredState stored) {
   for (Preemption& record : stored.preemptions) state.put(PutPreemption{std::move(record)});
   for (TokenRecord& token : stored.tokens) state.put(PutToken{std::move(token)});
   state.ledger_.refresh_pools(state.policy_, state.nodes_);
+  state.usage_.set_policy(state.policy_, state.last_time_);
+  for (UsageRecord& record : stored.usage) state.usage_.load(std::move(record));
+  state.uncharged_.clear();
   state.touched_ = {};
   const std::string fault = state.sanity_check();
   if (!fault.empty()) return contradiction(fault);
@@ -77,6 +80,7 @@ StoredState State::to_stored() const {
   for (const auto& [id, record] : bookings_) stored.bookings.push_back(record);
   for (const auto& [id, record] : preemptions_) stored.preemptions.push_back(record);
   for (const auto& [id, record] : tokens_) stored.tokens.push_back(record);
+  for (const auto& [key, record] : usage_.records()) stored.usage.push_back(record);
   return stored;
 }
 
@@ -111,6 +115,8 @@ RowChanges State::take_changes() {
   split(touched.preemptions, preemptions_, rows.preemptions, no_drop);
   split(touched.tokens, tokens_, rows.tokens,
         [&](const std::string& key) { rows.drop_tokens.push_back(key); });
+  split(usage_.take_touched(), usage_.records(), rows.usage,
+        [&](const UsageKey& key) { rows.drop_usage.push_back(key); });
   for (const NodeId id : touched.nodes) {
     const auto it =
         std::find_if(nodes_.begin(), nodes_.end(), [&](const Node& node) { return node.id == id; });

@@ -90,10 +90,12 @@ IdleOrder read_idle_order(v1::IdleResourceAssignmentStrategy from, Findings find
       return IdleOrder::kFifo;
     case v1::IDLE_RESOURCE_ASSIGNMENT_STRATEGY_LEAST_BORROWED:
       return IdleOrder::kLeastBorrowed;
+    case v1::IDLE_RESOURCE_ASSIGNMENT_STRATEGY_DECAYED_USAGE:
+      return IdleOrder::kDecayedUsage;
     default:
       findings.add("quota_share.idle_resource_assignment",
-                   fmt::format("idle_resource_assignment_strategy {} is not known: use FIFO or "
-                               "LEAST_BORROWED",
+                   fmt::format("idle_resource_assignment_strategy {} is not known: use FIFO, "
+                               "LEAST_BORROWED or DECAYED_USAGE",
                                static_cast<int>(from)));
       return IdleOrder::kFifo;
   }
@@ -106,8 +108,9 @@ SchedulingPolicyDef read_scheduling_policy(const v1::SchedulingPolicy& from, Fin
   if (from.kind_case() != v1::SchedulingPolicy::kQuotaSharePolicy) {
     findings.add("", "the kind of the scheduling policy is missing: give quota_share_policy");
   }
-  def.idle_order =
-      read_idle_order(from.quota_share_policy().idle_resource_assignment_strategy(), findings);
+  const v1::QuotaSharePolicy& quota = from.quota_share_policy();
+  def.idle_order = read_idle_order(quota.idle_resource_assignment_strategy(), findings);
+  if (quota.has_half_life_ms()) def.half_life = Duration(quota.half_life_ms());
   refuse_labels(from.labels(), findings);
   return def;
 }

@@ -62,6 +62,8 @@ v1::IdleResourceAssignmentStrategy write(IdleOrder order) {
       return v1::IDLE_RESOURCE_ASSIGNMENT_STRATEGY_FIFO;
     case IdleOrder::kLeastBorrowed:
       return v1::IDLE_RESOURCE_ASSIGNMENT_STRATEGY_LEAST_BORROWED;
+    case IdleOrder::kDecayedUsage:
+      return v1::IDLE_RESOURCE_ASSIGNMENT_STRATEGY_DECAYED_USAGE;
   }
   return v1::IDLE_RESOURCE_ASSIGNMENT_STRATEGY_UNSPECIFIED;
 }
@@ -69,8 +71,11 @@ v1::IdleResourceAssignmentStrategy write(IdleOrder order) {
 v1::SchedulingPolicy write(const SchedulingPolicy& policy) {
   v1::SchedulingPolicy out;
   out.set_name(policy.def.name);
-  out.mutable_quota_share_policy()->set_idle_resource_assignment_strategy(
-      write(policy.def.idle_order));
+  v1::QuotaSharePolicy& quota = *out.mutable_quota_share_policy();
+  quota.set_idle_resource_assignment_strategy(write(policy.def.idle_order));
+  if (policy.def.half_life != kDefaultHalfLife) {
+    quota.set_half_life_ms(policy.def.half_life.count());
+  }
   set_version(out);
   return out;
 }

@@ -48,8 +48,8 @@ std::int64_t bounded(Amount amount) { return amount >= kUnlimited ? -1 : amount.
 
 class StatusWriter {
  public:
-  StatusWriter(const State& state, const Queue* only)
-      : state_(state), only_(only), counts_(count(state)) {}
+  StatusWriter(const State& state, const Queue* only, Time now)
+      : state_(state), only_(only), now_(now), counts_(count(state)) {}
 
   void write(v1::ClusterStatus& out) const {
     for (const Environment& environment : state_.policy().environments) {
@@ -153,6 +153,10 @@ class StatusWriter {
     out.set_waiting_jobs(state_.waiting(share.id).count);
     out.set_active_jobs(active(share.id));
     out.set_waiting_milli(get(counts_.waiting_milli, share.id, unit.id));
+    if (state_.usage().counts(share.id, UsageKind::kBorrowed)) {
+      const UsageKey key{share.id, UsageKind::kBorrowed, unit.id, {}};
+      out.set_borrowed_usage_milli(to_amount(state_.usage(key, now_)).milli);
+    }
     return borrowed;
   }
 
@@ -181,6 +185,7 @@ class StatusWriter {
 
   const State& state_;
   const Queue* only_;
+  const Time now_;
   const Counts counts_;
 };
 
@@ -196,7 +201,7 @@ Result<> fill_status(const State& state, const std::string& queue, Time now,
     }
   }
   out.set_at_ms(to_ms(now));
-  StatusWriter(state, only).write(out);
+  StatusWriter(state, only, now).write(out);
   return {};
 }
 

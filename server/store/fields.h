@@ -10,7 +10,7 @@ namespace gpuq::store {
 
 inline constexpr const char* kUnitColumns = "id, name, gpu_model, gpus, cpus, memory_mib";
 inline constexpr const char* kEnvironmentColumns = "id, name, enabled";
-inline constexpr const char* kPolicyColumns = "id, name, kind, idle_order";
+inline constexpr const char* kPolicyColumns = "id, name, kind, idle_order, half_life";
 inline constexpr const char* kQueueColumns =
     "id, name, priority, scheduling_policy, enabled, deleting";
 inline constexpr const char* kShareColumns =
@@ -46,6 +46,7 @@ inline constexpr const char* kBookingPartColumns =
 inline constexpr const char* kPreemptionColumns =
     "job, id, attempt, beneficiary, rule, ending, handed, at, lost_unit_ms, end_rule";
 inline constexpr const char* kTokenColumns = "token, body_hash, expires, jobs";
+inline constexpr const char* kUsageColumns = "share, kind, unit, name, value, charged_at, held";
 inline constexpr const char* kEventColumns =
     "id, at, wall_ms, type, actor, job, attempt, queue, share, node, job_state, detail";
 
@@ -61,7 +62,7 @@ void environment_fields(R& r, F&& f) {
 
 template <typename R, typename F>
 void policy_fields(R& r, F&& f) {
-  f(r.id, r.def.name, r.def.kind, r.def.idle_order);
+  f(r.id, r.def.name, r.def.kind, r.def.idle_order, r.def.half_life);
 }
 
 template <typename R, typename F>
@@ -110,6 +111,11 @@ template <typename R, typename F>
 void preemption_fields(R& r, F&& f) {
   f(r.job, r.id, r.attempt, r.beneficiary, r.rule, r.end, r.handed, r.at, r.lost_unit_ms,
     r.end_rule);
+}
+
+template <typename R, typename F>
+void usage_fields(R& r, F&& f) {
+  f(r.key.share, r.key.kind, r.key.unit, r.key.name, r.value.fixed, r.charged_at, r.held);
 }
 
 template <typename R, typename F>

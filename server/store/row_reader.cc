@@ -117,6 +117,14 @@ std::vector<TokenRecord> read_tokens(Connection& db) {
   return tokens;
 }
 
+std::vector<UsageRecord> read_usage(Connection& db) {
+  std::vector<UsageRecord> records;
+  Statement row(
+      db, std::string("SELECT ") + kUsageColumns + " FROM usage ORDER BY share, kind, unit, name");
+  while (row.step()) usage_fields(records.emplace_back(), reads(row));
+  return records;
+}
+
 /// "SELECT columns FROM prefixtable [WHERE job = ?] ORDER BY order".
 std::string of_job(std::string_view columns, std::string_view prefix, std::string_view table,
                    JobId job, std::string_view order) {
@@ -218,6 +226,7 @@ StoredState read_state(Connection& db) {
   state.preemptions = read_preemptions(db, "", JobId{});
   sort_by_id(state.preemptions);
   state.tokens = read_tokens(db);
+  state.usage = read_usage(db);
   return state;
 }
 

@@ -62,6 +62,8 @@ RowWriter::RowWriter(Connection& db)
       drop_node_(db, "UPDATE node SET removed = 1 WHERE id = ?"),
       put_token_(db, upsert_sql("client_token", kTokenColumns, 1)),
       drop_token_(db, "DELETE FROM client_token WHERE token = ?"),
+      put_usage_(db, upsert_sql("usage", kUsageColumns, 4)),
+      drop_usage_(db, "DELETE FROM usage WHERE share = ? AND kind = ? AND unit = ? AND name = ?"),
       put_event_(db, insert_sql("event", kEventColumns)),
       archive_(archive_statements(db)) {}
 
@@ -84,12 +86,16 @@ void RowWriter::write(const RowChanges& rows) {
     preemption_fields(record, writes(put_preemption_));
   }
   for (const TokenRecord& token : rows.tokens) write(token);
+  for (const UsageRecord& record : rows.usage) usage_fields(record, writes(put_usage_));
 
   for (const JobId job : rows.drop_bookings) drop_booking(job);
   for (const JobId job : rows.archive_jobs) archive(job);
   for (const ClassId cls : rows.drop_classes) drop_class_.run(cls);
   for (const NodeId node : rows.drop_nodes) drop_node_.run(node);
   for (const std::string& key : rows.drop_tokens) drop_token_.run(key);
+  for (const UsageKey& key : rows.drop_usage) {
+    drop_usage_.run(key.share, key.kind, key.unit, key.name);
+  }
 }
 
 void RowWriter::write(const std::vector<Event>& events) {

@@ -39,6 +39,7 @@ class RowWriter {
   Statement put_preemption_;
   Statement put_node_, put_label_, put_device_, cut_labels_, cut_devices_, drop_node_;
   Statement put_token_, drop_token_;
+  Statement put_usage_, drop_usage_;
   Statement put_event_;
   std::vector<Statement> archive_;  ///< All take the job's id; the first makes archived_job's row.
 };

@@ -15,6 +15,7 @@
 #include "tests/property/recount.h"
 #include "tests/property/seeds.h"
 #include "tests/property/shrink.h"
+#include "tests/property/usage_check.h"
 
 namespace gpuq::property {
 namespace {
@@ -44,6 +45,7 @@ class CheckedRun {
     const State& state = drive_.state();
     note(check_plan(state, std::max(drive_.world().clock().now(), state.last_time()), config_));
     note(history_.see(state));
+    note(usage_.see(state));
   }
 
   void settled() {
@@ -59,6 +61,7 @@ class CheckedRun {
   EngineConfig config_;
   bool plain_;
   History history_;
+  UsageCheck usage_;
   std::string fault_;
   Drive drive_;
 };

@@ -122,9 +122,10 @@ class CaseMaker {
     scenario_.policy.policies = std::vector<SchedulingPolicyDef>{policy};
     scenario_.policy.queues = std::vector<QueueDef>{std::move(queue)};
     scenario_.default_grace = Seconds(dice_.pick<int>({0, 0, 10, 30}));
-    if (dice_.one_in(2)) {
-      scenario_.policy.policies->front().idle_order = IdleOrder::kLeastBorrowed;
-    }
+    SchedulingPolicyDef& how = scenario_.policy.policies->front();
+    how.idle_order = dice_.pick<IdleOrder>(
+        {IdleOrder::kFifo, IdleOrder::kLeastBorrowed, IdleOrder::kDecayedUsage});
+    how.half_life = timeouts_ ? kMinHalfLife : kDefaultHalfLife;
   }
 
   ShareDef make_share(int index, int count) {

@@ -87,11 +87,13 @@ TEST(ConvertPolicy, TheOrderForIdleCapacityComesBackAsItWentIn) {
   v1::PolicyDocument document = parse(kDocument);
   v1::QuotaSharePolicy& policy =
       *document.mutable_scheduling_policies(0)->mutable_quota_share_policy();
-  policy.set_idle_resource_assignment_strategy(
-      v1::IDLE_RESOURCE_ASSIGNMENT_STRATEGY_LEAST_BORROWED);
-  const v1::PolicyDocument back = to_proto(apply(to_policy_doc(document).doc));
-  EXPECT_EQ(back.scheduling_policies(0).quota_share_policy().idle_resource_assignment_strategy(),
-            v1::IDLE_RESOURCE_ASSIGNMENT_STRATEGY_LEAST_BORROWED);
+  for (const auto order : {v1::IDLE_RESOURCE_ASSIGNMENT_STRATEGY_LEAST_BORROWED,
+                           v1::IDLE_RESOURCE_ASSIGNMENT_STRATEGY_DECAYED_USAGE}) {
+    policy.set_idle_resource_assignment_strategy(order);
+    policy.set_half_life_ms(3'600'000);
+    const v1::PolicyDocument back = to_proto(apply(to_policy_doc(document).doc));
+    EXPECT_EQ(back.scheduling_policies(0).quota_share_policy().DebugString(), policy.DebugString());
+  }
 }
 
 TEST(ConvertPolicy, ObjectsAreFoundByKindAndName) {

@@ -34,7 +34,7 @@ inline std::string difference(const StoredState& a, const StoredState& b) {
         difference("attempts", a.attempts, b.attempts),
         difference("bookings", a.bookings, b.bookings),
         difference("preemptions", a.preemptions, b.preemptions),
-        difference("tokens", a.tokens, b.tokens)}) {
+        difference("tokens", a.tokens, b.tokens), difference("usage", a.usage, b.usage)}) {
     if (!found.empty()) return found;
   }
   return {};

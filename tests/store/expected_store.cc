@@ -63,11 +63,13 @@ void ExpectedStore::apply(const CommitBatch& batch) {
   for (const Booking& record : rows.bookings) bookings[record.job] = record;
   for (const Preemption& record : rows.preemptions) preemptions[record.id] = record;
   for (const TokenRecord& record : rows.tokens) tokens[record.key] = record;
+  for (const UsageRecord& record : rows.usage) usage[record.key] = record;
   for (const JobId id : rows.drop_bookings) bookings.erase(id);
   for (const JobId id : rows.archive_jobs) archive(id);
   for (const ClassId id : rows.drop_classes) classes.erase(id);
   for (const NodeId id : rows.drop_nodes) nodes.erase(id);
   for (const std::string& key : rows.drop_tokens) tokens.erase(key);
+  for (const UsageKey& key : rows.drop_usage) usage.erase(key);
   events.insert(events.end(), batch.events.begin(), batch.events.end());
   counters = batch.counters;
   last_time = batch.time;
@@ -85,6 +87,7 @@ StoredState ExpectedStore::state() const {
   result.bookings = values(bookings);
   result.preemptions = values(preemptions);
   result.tokens = values(tokens);
+  result.usage = values(usage);
   return result;
 }
 
@@ -96,8 +99,8 @@ std::string difference(const StoredState& a, const StoredState& b) {
        {compare("node", a.nodes, b.nodes), compare("class", a.classes, b.classes),
         compare("job", a.jobs, b.jobs), compare("attempt", a.attempts, b.attempts),
         compare("booking", a.bookings, b.bookings),
-        compare("preemption", a.preemptions, b.preemptions),
-        compare("token", a.tokens, b.tokens)}) {
+        compare("preemption", a.preemptions, b.preemptions), compare("token", a.tokens, b.tokens),
+        compare("usage", a.usage, b.usage)}) {
     if (!found.empty()) return found;
   }
   return {};

@@ -1,6 +1,7 @@
 #include "tests/store/random_rows.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -95,7 +96,7 @@ PolicyTables BatchGenerator::policy(const PolicyTables& before) {
     tables.policies.push_back(
         {policy_id,
          {"policy " + std::to_string(policy_id.value), static_cast<QueueKind>(number(1, 3)),
-          static_cast<IdleOrder>(number(1, 2))}});
+          static_cast<IdleOrder>(number(1, 3)), Duration(number(1, 1 << 30))}});
   } while (chance(50));
   do {
     tables.queues.push_back(queue(QueueId(tables.next_id++)));
@@ -303,6 +304,9 @@ void BatchGenerator::add_jobs(const ExpectedStore& now, CommitBatch& batch,
   TokenRecord token{text() + std::to_string(next_.next_job), random_(), time(), {}};
   for (const Job& added : rows.jobs) token.jobs.push_back(added.id);
   if (chance(30)) token.jobs.emplace_back(number(1, 9));
+  UsageRecord fresh = usage({ShareId(static_cast<std::int32_t>(number(1, 9))), UsageKind::kBorrowed,
+                             UnitId(static_cast<std::int32_t>(number(1, 3))), text()});
+  if (!now.usage.contains(fresh.key)) rows.usage.push_back(std::move(fresh));
   rows.tokens.push_back(std::move(token));
 }
 
@@ -331,6 +335,13 @@ void BatchGenerator::change_jobs(const ExpectedStore& now, CommitBatch& batch,
   }
 }
 
+UsageRecord BatchGenerator::usage(const UsageKey& key) {
+  return {key,
+          {number(0, std::numeric_limits<std::int64_t>::max() - 1)},
+          time(),
+          Amount(number(0, 9000))};
+}
+
 void BatchGenerator::drop_records(const ExpectedStore& now, CommitBatch& batch) {
   RowChanges& rows = batch.rows;
   for (const auto& [key, token] : now.tokens) {
@@ -338,6 +349,13 @@ void BatchGenerator::drop_records(const ExpectedStore& now, CommitBatch& batch) 
       rows.drop_tokens.push_back(key);
     } else if (chance(20)) {
       rows.tokens.push_back({key, random_(), time(), {JobId(7), JobId(3), JobId(4)}});
+    }
+  }
+  for (const auto& [key, record] : now.usage) {
+    if (chance(20)) {
+      rows.drop_usage.push_back(key);
+    } else if (chance(40)) {
+      rows.usage.push_back(usage(key));
     }
   }
   for (const auto& [id, old] : now.nodes) {

@@ -35,6 +35,7 @@ class ExpectedStore {
   std::map<PreemptionId, Preemption> preemptions;
   std::map<NodeId, Node> nodes;
   std::map<std::string, TokenRecord> tokens;
+  std::map<UsageKey, UsageRecord> usage;
   PolicyTables policy;
   Counters counters;
   Time last_time{};
@@ -73,6 +74,7 @@ class BatchGenerator {
   Attempt attempt(AttemptId id, JobId job, std::int32_t number, const std::vector<NodeId>& nodes);
   Booking booking(JobId job, const std::vector<NodeId>& nodes);
   Preemption preemption(PreemptionId id, JobId job);
+  UsageRecord usage(const UsageKey& key);
   Event event();
   void add_jobs(const ExpectedStore& now, CommitBatch& batch, const std::vector<NodeId>& nodes);
   void change_jobs(const ExpectedStore& now, CommitBatch& batch, const std::vector<NodeId>& nodes);

@@ -126,6 +126,12 @@ TEST(RowChanges, EmptyUntilAnythingIsInIt) {
   RowChanges token;
   token.drop_tokens.emplace_back("t");
   EXPECT_FALSE(token.empty());
+  RowChanges usage;
+  usage.usage.emplace_back();
+  EXPECT_FALSE(usage.empty());
+  RowChanges forgotten;
+  forgotten.drop_usage.emplace_back();
+  EXPECT_FALSE(forgotten.empty());
 }
 
 }  // namespace

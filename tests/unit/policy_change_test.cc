@@ -78,6 +78,26 @@ TEST(PolicyChange, TheOrderForIdleCapacityChangesAndThePolicyKeepsItsId) {
   EXPECT_EQ(bench.tables.policy("quotas")->def.idle_order, IdleOrder::kLeastBorrowed);
 }
 
+TEST(PolicyChange, TheHalfLifeOfUsageIsAMinuteToAYear) {
+  const auto with_half_life = [](const std::string& text) {
+    return replaced(kPolicy, "quota_share: {}", "quota_share: {half_life: " + text + "}");
+  };
+  Bench bench;
+  bench.apply(kPolicy);
+  const PolicyChange change = bench.apply(with_half_life("12h"));
+  EXPECT_THAT(change.changes, ElementsAre("policy quotas: half_life 86400s -> 43200s"));
+  EXPECT_THAT(errors(bench.plan(with_half_life("1m"))), testing::IsEmpty());
+  ApplyPolicyCommand command;
+  command.doc = document(kPolicy);
+  command.doc.policies->front().half_life = kMinHalfLife - Duration(1);
+  EXPECT_THAT(errors(bench.plan(command)),
+              ElementsAre(HasSubstr("59999 ms is out of range: 1 minute to 365 days")));
+  command.doc.policies->front().half_life = kMaxHalfLife;
+  EXPECT_THAT(errors(bench.plan(command)), testing::IsEmpty());
+  command.doc.policies->front().half_life += Duration(1);
+  EXPECT_THAT(errors(bench.plan(command)), ElementsAre(HasSubstr("out of range")));
+}
+
 TEST(PolicyChange, KindsThatAreNotNamedStay) {
   Bench bench;
   bench.apply(kPolicy);
@@ -205,8 +225,9 @@ TEST(PolicyChange, OutOfRangeValuesFromTheWireAreRefused) {
   share.grace = std::chrono::hours(25);
   command.doc.queues->front().priority = 1001;
   command.doc.units->front().gpus = 1025;
-  command.doc.policies->front().idle_order = static_cast<IdleOrder>(3);
-  EXPECT_EQ(errors(bench.plan(command)).size(), 9u);  // borrow_limit counts twice.
+  command.doc.policies->front().idle_order = static_cast<IdleOrder>(4);
+  command.doc.policies->front().half_life = Duration(59'999);
+  EXPECT_EQ(errors(bench.plan(command)).size(), 10u);  // borrow_limit counts twice.
 }
 
 TEST(PolicyChange, SharesAndUnitsAreLimitedInNumber) {

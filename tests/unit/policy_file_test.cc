@@ -83,7 +83,8 @@ TEST(PolicyFile, RoundTripsThroughYaml) {
   odd.units->front().gpu_model = "Tesla T4: \"16\" # null";
   odd.environments->front().node_labels = {{"null", "true"}, {"a b", ""}, {"x", "~"}};
   odd.environments->front().enabled = false;
-  odd.policies->front().idle_order = IdleOrder::kLeastBorrowed;
+  odd.policies->front().idle_order = IdleOrder::kDecayedUsage;
+  odd.policies->front().half_life = std::chrono::hours(36);
   odd.queues->front().enabled = false;
   odd.queues->front().shares[0].capacity_limits = {{"a100", Amount(250)}};
   odd.queues->front().shares[0].grace = Duration(1500);

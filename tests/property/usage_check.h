@@ -1,0 +1,51 @@
+#pragma once
+// UsageCheck: the usage of everybody, added up in floating point from what the raw records of each
+// state hold, against what the state says. One for each run; it sees every state of it.
+#include <cmath>
+#include <map>
+#include <string>
+
+#include "tests/property/recount.h"
+
+namespace gpuq::property {
+
+class UsageCheck {
+ public:
+  /// Empty when the state's usage is what it should be.
+  std::string see(const State& state) {
+    const Recount recount(state);
+    for (const Share& share : state.policy().shares) {
+      if (!state.usage().counts(share.id, UsageKind::kBorrowed)) continue;
+      for (const Unit& unit : state.policy().units) {
+        const Amount held = recount.held(share.id, unit.id, false);
+        const Amount over = std::max(kZero, held - recount.cap(share.id, unit.id));
+        const UsageKey key{share.id, UsageKind::kBorrowed, unit.id, {}};
+        if (!agrees(state, share, key, over)) return "usage of share " + share.def.name;
+      }
+    }
+    return {};
+  }
+
+ private:
+  struct Sum {
+    double value = 0;
+    double held = 0;
+    Time at{};
+  };
+
+  bool agrees(const State& state, const Share& share, const UsageKey& key, Amount held) {
+    const Queue* queue = state.policy().queue(share.queue);
+    const Duration half_life = state.policy().policy(queue->def.scheduling_policy)->def.half_life;
+    Sum& sum = sums_[key];
+    const Time now = state.last_time();
+    const auto elapsed = static_cast<double>((now - sum.at).count());
+    const double left = std::exp2(-elapsed / static_cast<double>(half_life.count()));
+    sum = {sum.held + (sum.value - sum.held) * left, static_cast<double>(held.milli), now};
+    const auto found = static_cast<double>(state.usage().at(key, now).fixed);
+    return std::abs(std::ldexp(found, -32) - sum.value) < 1e-6 * (1 + sum.value);
+  }
+
+  std::map<UsageKey, Sum> sums_;
+};
+
+}  // namespace gpuq::property
