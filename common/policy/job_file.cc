@@ -171,6 +171,12 @@ void read_job_keys(MapReader& map, JobFile& job, std::vector<FileIssue>& issues)
   if (job.timeout && *job.timeout < std::chrono::seconds(1)) {
     map.error("timeout", "is shorter than a second: leave it out for no limit");
   }
+  map.duration("expected_run_time", job.expected_run_time, kMaxTimeout);
+  if (job.expected_run_time && *job.expected_run_time < std::chrono::seconds(1)) {
+    map.error("expected_run_time", "is shorter than a second: leave it out if it is not known");
+  } else if (job.expected_run_time && job.timeout && *job.expected_run_time > *job.timeout) {
+    map.error("expected_run_time", "is longer than the timeout: raise that or expect less");
+  }
   if (const YamlNode* node = map.find("retry")) {
     read_retry(*node, map.path_of("retry"), job, issues);
   }

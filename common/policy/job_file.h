@@ -43,10 +43,11 @@ struct JobFile {
   std::map<std::string, std::string> env;
   std::map<std::string, std::string> labels;
 
-  std::optional<Duration> timeout;       ///< Per attempt, 1 s .. 365 days.
-  std::optional<std::int32_t> attempts;  ///< 1..10
-  std::optional<Duration> backoff;       ///< At most 10 min.
-  std::vector<ExitRule> exit_rules;      ///< At most 5.
+  std::optional<Duration> timeout;            ///< Per attempt, 1 s .. 365 days.
+  std::optional<Duration> expected_run_time;  ///< Likewise; at most the timeout.
+  std::optional<std::int32_t> attempts;       ///< 1..10
+  std::optional<Duration> backoff;            ///< At most 10 min.
+  std::vector<ExitRule> exit_rules;           ///< At most 5.
   std::optional<bool> preemptible;
   std::optional<std::int32_t> preemption_retries;  ///< Before termination; unset = no limit.
   std::optional<Duration> grace;                   ///< At most 24 h.

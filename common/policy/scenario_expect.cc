@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "common/policy/scenario_reader.h"
+#include "common/policy/units.h"
 #include "core/base/text.h"
 #include "core/model/policy_check.h"
 
@@ -32,6 +33,7 @@ class ExpectReader {
     jobs("failed", expect_.failed);
     jobs("started_order", expect_.started_order);
     read_reasons();
+    read_forecasts();
     read_preemptions();
     read_places();
     map_.finish();
@@ -59,6 +61,30 @@ class ExpectReader {
           }
           expect_.reason[job] = *code;
         });
+  }
+
+  void read_forecasts() {
+    if (map_.has("forecast") && !map_.has("at")) {
+      map_.error("forecast", "needs the key 'at': a forecast is made at a moment");
+    }
+    map_.entries("forecast",
+                 [&](const std::string& job, const YamlNode& value, const std::string& path) {
+                   reader_.check_job(value, path, job);
+                   const auto text = read_text(value, path, reader_.issues);
+                   if (!text) return;
+                   sim::Foretold& foretold = expect_.forecast[job];
+                   foretold.word = *text;
+                   if (*text == "UNKNOWN" || *text == "NEVER" || *text == "LATER") return;
+                   const auto at = parse_duration(*text);
+                   if (at) {
+                     foretold.at = Time(*at);
+                   } else {
+                     reader_.add_error_at(value, path,
+                                          fmt::format("{} is neither a time since the start nor "
+                                                      "UNKNOWN, NEVER or LATER",
+                                                      quote(*text)));
+                   }
+                 });
   }
 
   void read_preemptions() {

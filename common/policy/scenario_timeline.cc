@@ -37,6 +37,7 @@ JobRequest to_request(const JobFile& job, bool short_form) {
   request.topology_label = job.topology_label.value_or("");
   request.topology_required = job.topology_required;
   request.timeout = job.timeout;
+  request.expected_run_time = job.expected_run_time;
   request.grace = job.grace;
   request.preemptible = job.preemptible.value_or(true);
   request.exit_zero_after_stop_succeeds = job.exit_zero_after_stop_succeeds.value_or(false);

@@ -122,6 +122,7 @@ const std::map<std::string, Setter>& columns() {
       {"cpus", integer_of(0, 100'000, [](Row& r, std::int32_t n) { r.step.request.cpus = n; })},
       {"runtime_s", seconds_of([](Row& r, Duration d) { r.step.runtime = d; })},
       {"timeout_s", seconds_of([](Row& r, Duration d) { r.step.request.timeout = d; })},
+      {"expected_s", seconds_of([](Row& r, Duration d) { r.step.request.expected_run_time = d; })},
       {"grace_s", seconds_of([](Row& r, Duration d) { r.step.request.grace = d; })},
       {"checkpoint_s", seconds_of([](Row& r, Duration d) { r.step.checkpoint = d; })},
       {"start_delay_s", seconds_of([](Row& r, Duration d) { r.step.start_delay = d; })},

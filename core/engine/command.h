@@ -31,6 +31,7 @@ struct JobRequest {
   std::string topology_label;      ///< N2: a node label; at most 128 bytes.
   bool topology_required = false;  ///< Only with a label.
   std::optional<Duration> timeout;
+  std::optional<Duration> expected_run_time;  ///< F2: a hint; more than 0, at most `timeout`.
   std::optional<Duration> grace;
   bool preemptible = true;
   bool exit_zero_after_stop_succeeds = false;

@@ -46,6 +46,7 @@ class Engine::Impl {
         config_(config) {}
 
   Result<void> start();
+  void resume(State state);
   void post(Command command, ReplyFn reply);
   void query(std::function<void(const State&)> query);
   void drain(std::function<void()> done);
@@ -142,6 +143,15 @@ Result<void> Engine::Impl::start() {
   schedule_all_ticks();
   commit(tx, {});
   return {};
+}
+
+void Engine::Impl::resume(State state) {
+  state_ = std::move(state);
+  config_.default_grace = state_.default_grace();
+  started_ = true;
+  pass_needed_ = true;
+  schedule_all_ticks();
+  schedule_pump();
 }
 
 // Other threads reach the engine through the executor only: no lock here, and what is handed over
@@ -451,6 +461,7 @@ Engine::Engine(Store& store, AgentGateway& gateway, Observer& observer, Executor
 Engine::~Engine() = default;
 
 Result<void> Engine::start() { return impl_->start(); }
+void Engine::resume(State state) { impl_->resume(std::move(state)); }
 void Engine::post(Command command, ReplyFn reply) {
   impl_->post(std::move(command), std::move(reply));
 }

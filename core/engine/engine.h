@@ -56,6 +56,10 @@ class Engine {
   /// contradicts itself.
   Result<void> start();
 
+  /// F1: goes on from `state` as it is, in place of start(): nothing is loaded or stored, no node is
+  /// taken as silent. For runs forward in virtual time, over a store that keeps nothing.
+  void resume(State state);
+
   /// Queues `command`; `reply` is called on the engine's thread after its commit (or refusal).
   /// Thread-safe, never blocks. kResourceExhausted when the queue is full, kUnavailable when
   /// read-only or stopping, through `reply` on the engine's thread.

@@ -200,6 +200,18 @@ Result<void> check_numbers(const JobRequest& request) {
   return {};
 }
 
+// A longer one would be wrong by its own words: the timeout ends the attempt before.
+Result<void> check_expected(const JobRequest& request) {
+  if (!request.expected_run_time) return {};
+  const std::int64_t expected = request.expected_run_time->count();
+  const std::int64_t max_ms = std::int64_t{1000} * 366 * 86400;
+  auto checked = in_range<std::int64_t>("expected_run_time (ms)", expected, 1, max_ms);
+  if (!checked || !request.timeout || expected <= request.timeout->count()) return checked;
+  return invalid(fmt::format(
+      "expected_run_time {} s is longer than the timeout of {} s: raise the timeout or expect less",
+      (expected + 999) / 1000, request.timeout->count() / 1000));
+}
+
 Result<void> check_name(const std::string& name) {
   if (name.empty() || name.size() > 128) {
     return invalid(fmt::format("job name {} is {} bytes long: 1 to 128 are allowed", quote(name),
@@ -230,6 +242,7 @@ Result<Prepared> prepare(const State& state, const JobRequest& request) {
   if (auto checked = check_name(request.name); !checked) return checked.error();
   if (auto checked = check_numbers(request); !checked) return checked.error();
   if (auto checked = check_topology(request); !checked) return checked.error();
+  if (auto checked = check_expected(request); !checked) return checked.error();
   const auto queue = find_queue(policy, request.queue);
   if (!queue) return queue.error();
   const auto share = find_share(policy, **queue, request.share);
@@ -250,6 +263,7 @@ Result<Prepared> prepare(const State& state, const JobRequest& request) {
   prepared.job.priority = request.priority;
   prepared.job.name = request.name;
   prepared.job.held = request.held;
+  prepared.job.expected_run_time = request.expected_run_time;
   prepared.cls.units = std::move(*units);
   prepared.cls.instances = request.instances;
   prepared.cls.cpus = request.cpus;

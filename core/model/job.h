@@ -116,6 +116,9 @@ struct Job {
   std::int32_t node_losses = 0;
   std::int32_t preemptions = 0;
   AttemptId attempt;  ///< The live one, 0 when none.
+  /// F2: how long its user expects an attempt to run. A hint for forecasts, binding nobody; not in
+  /// the class, so that jobs which differ in nothing else are tried once per pass (O7).
+  std::optional<Duration> expected_run_time;
   Time created_at{};
   Time runnable_since{};
   Time ended_at{};              ///< Only when terminal.

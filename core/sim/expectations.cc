@@ -6,9 +6,32 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/sim/forecast.h"
+
 namespace gpuq::sim {
 
 namespace {
+
+constexpr std::size_t kWholeShare = 1'000'000'000;
+
+std::string start_text(Time at) {
+  return fmt::format("a start at {}s", static_cast<double>(to_ms(at)) / 1000);
+}
+
+std::string to_text(const JobForecast& forecast) {
+  switch (forecast.outcome) {
+    case ForecastOutcome::kStarts:
+      return start_text(forecast.at);
+    case ForecastOutcome::kUnknown:
+      return "UNKNOWN";
+    case ForecastOutcome::kNever:
+      return "NEVER";
+    case ForecastOutcome::kLater:
+    case ForecastOutcome::kCut:
+      return "LATER";
+  }
+  return "";
+}
 
 class Checker {
  public:
@@ -38,6 +61,7 @@ class Checker {
   void in_state(const std::vector<std::string>& jobs, JobState wanted);
   void not_running();
   void reasons();
+  void forecasts();
   void preemptions();
   void held();
   void placed();
@@ -91,6 +115,21 @@ void Checker::reasons() {
                      reason.code == ReasonCode::kNone ? "none" : to_string(reason.code),
                      reason.code == ReasonCode::kNone ? to_string(record->state)
                                                       : reason_text(reason, state_.policy())));
+  }
+}
+
+void Checker::forecasts() {
+  if (expect_.forecast.empty() || !expect_.at) return;
+  const Forecast made = make_forecast(state_.excerpt(kWholeShare), *expect_.at);
+  for (const auto& [name, wanted] : expect_.forecast) {
+    const Job* record = job(name);
+    if (record == nullptr) continue;
+    const auto it = made.jobs.find(record->id);
+    const std::string found =
+        it == made.jobs.end() ? to_string(record->state) : to_text(it->second);
+    const std::string text = wanted.at ? start_text(*wanted.at) : wanted.word;
+    if (found == text) continue;
+    fail(fmt::format("forecast of {}: expected {}, found {}", name, text, found));
   }
 }
 
@@ -172,6 +211,7 @@ void Checker::run(const StartOrderLog& started) {
   in_state(expect_.failed, JobState::kFailed);
   not_running();
   reasons();
+  forecasts();
   preemptions();
   held();
   placed();

@@ -72,6 +72,12 @@ struct PreemptedBy {
   PreemptRule rule = PreemptRule::kCrossShare;
 };
 
+/// What a forecast says of a job: a start, or "UNKNOWN" (F3), "NEVER" or "LATER" (F4).
+struct Foretold {
+  std::optional<Time> at;
+  std::string word;
+};
+
 /// What must hold at `at` (after everything of that instant), or over the whole run when unset.
 struct Expectation {
   std::optional<Time> at;
@@ -79,6 +85,7 @@ struct Expectation {
   std::optional<std::vector<std::string>> running;  ///< The exact set.
   std::vector<std::string> pending, runnable, starting, not_running, succeeded, failed;
   std::map<std::string, std::string> reason;  ///< Job -> reason code text.
+  std::map<std::string, Foretold> forecast;   ///< By job; only with `at`.
   std::map<std::string, std::int32_t> preempted;
   std::map<std::string, PreemptedBy> preempted_by;  ///< The latest preemption.
   std::map<std::string, Amount> held;               ///< Share ("queue/share" where ambiguous).

@@ -47,6 +47,57 @@ void SimAgents::register_node(const std::string& name) {
   });
 }
 
+void SimAgents::adopt(const State& state, const std::function<Time(const Attempt&)>& end_of) {
+  for (const Node& node : state.nodes()) {
+    alive_[node.name] = node.link == NodeLink::kUp;
+    state_dirs_[node.name] = node.state_dir_id;
+    names_[node.id] = node.name;
+    nodes_[node.name] = node;
+  }
+  for (const AttemptId id : state.live_attempts()) {
+    const Attempt& attempt = state.attempt(id);
+    const Time end = end_of(attempt);
+    for (std::size_t i = 0; i < attempt.instances.size(); ++i) {
+      adopt(state, attempt, static_cast<std::int32_t>(i), end);
+    }
+  }
+}
+
+void SimAgents::adopt(const State& state, const Attempt& attempt, std::int32_t instance, Time end) {
+  const AttemptInstance& known = attempt.instances[static_cast<std::size_t>(instance)];
+  const std::string name = name_of(known.use.node);
+  if (known.state == InstanceState::kExited || !alive_.at(name)) return;
+  const Job& job = state.job(attempt.job);
+  const bool all_prepared = std::ranges::all_of(attempt.instances, [](const AttemptInstance& i) {
+    return i.state >= InstanceState::kPrepared;
+  });
+  const Key key{attempt.id, instance};
+  Running& run = running_[key];
+  run.node = name;
+  run.job = job.id;
+  run.gang = attempt.instances.size() > 1 && !all_prepared;
+  run.timeout = state.job_class(job.cls).timeout;
+  run.grace = grace_of(state, job);
+  run.state = known.state;
+  const bool waits_for_others = known.state == InstanceState::kPrepared && !all_prepared;
+  if (known.state == InstanceState::kRunning) {
+    run.running_at = std::min(attempt.running_at, clock_.now());
+    run.planned_end = end;
+    if (run.timeout) run.timeout_at = std::max(clock_.now(), run.running_at + *run.timeout);
+  } else if (!waits_for_others) {
+    // Prepared ones with an open barrier too: the word to go is on its way.
+    run.state = InstanceState::kStarting;
+    run.ready_at = clock_.now();
+  }
+  if (attempt.stopping()) {
+    const bool runs = run.state == InstanceState::kRunning;
+    run.signalled = true;
+    run.cause = attempt.stop;
+    run.kill_at = runs ? std::max(clock_.now(), attempt.stop_at + attempt.grace) : clock_.now();
+  }
+  plan(key, run);
+}
+
 void SimAgents::set_alive(const std::string& name, bool alive) {
   alive_.at(name) = alive;
   if (!alive) {
@@ -126,7 +177,10 @@ void SimAgents::run(const Key& key, Running& run) {
   run.state = InstanceState::kRunning;
   run.running_at = clock_.now();
   run.ready_at = kNever;
-  run.planned_end = clock_.now() + std::max(Duration(0), behaviour.runtime - progress_[run.job]);
+  run.planned_end =
+      behaviour.runtime == kForever
+          ? kNever
+          : clock_.now() + std::max(Duration(0), behaviour.runtime - progress_[run.job]);
   if (run.timeout) run.timeout_at = clock_.now() + *run.timeout;
   plan(key, run);
   report(key, run);

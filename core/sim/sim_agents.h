@@ -14,6 +14,9 @@
 
 namespace gpuq::sim {
 
+/// As a run time: until it is stopped.
+inline constexpr Duration kForever = Duration::max();
+
 /// How the attempts of one job behave.
 struct Behaviour {
   Duration runtime{0};
@@ -32,6 +35,10 @@ class SimAgents final : public AgentGateway {
   /// Posts the registration of every live node with what runs there.
   void register_all();
   void register_node(const std::string& name);
+  /// F1: the agents of a state that goes on in virtual time, as if all had registered. What runs on
+  /// a node that is not UP is not heard of any more. `end_of` says when the running instances of an
+  /// attempt end by themselves; kNever: they do not.
+  void adopt(const State& state, const std::function<Time(const Attempt&)>& end_of);
   /// The node dies with everything on it, or comes back empty.
   void set_alive(const std::string& name, bool alive);
   /// The node's processes are gone and nobody saw them end; the agent's journal says so, unless it
@@ -83,6 +90,7 @@ class SimAgents final : public AgentGateway {
     std::int32_t exit_code = -1;  ///< -1: nobody saw it.
   };
 
+  void adopt(const State& state, const Attempt& attempt, std::int32_t instance, Time end);
   [[nodiscard]] static ReportedInstance reported(const Key& key, const Running& run);
   void report(const Key& key, const Running& run);
   void run(const Key& key, Running& run);

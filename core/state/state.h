@@ -35,6 +35,8 @@ struct Touched {
   bool policy = false;
 };
 
+struct StateExcerpt;
+
 class State final : public StateView {
  public:
   State();
@@ -44,6 +46,8 @@ class State final : public StateView {
   /// The inverse: what a store holding exactly this state would load.
   [[nodiscard]] StoredState to_stored() const;
   [[nodiscard]] State clone() const { return *this; }
+  /// F1: what a run forward from here needs, see StateExcerpt.
+  [[nodiscard]] StateExcerpt excerpt(std::size_t most, const std::vector<JobId>& also = {}) const;
 
   /// Applies the event's changes in order. The event is right: the engine validated before.
   void apply(const Event& event);
@@ -182,6 +186,18 @@ class State final : public StateView {
   std::uint64_t topology_version_ = 1;
   std::uint64_t holdings_version_ = 1;
   Touched touched_;
+};
+
+/// A part of a state as plain records: cheap to make on the engine's thread, and made a state again
+/// on another. It holds what holds capacity, what is booked, and of the jobs that wait at most
+/// `most`: of each share the first in O1's order, and those of `also`. Ended jobs and tokens are
+/// left out, and jobs that depend on what is.
+struct StateExcerpt {
+  StoredState records;
+  Duration default_grace{0};
+  std::int64_t left_out = 0;  ///< Jobs that could start some day and are not in it.
+
+  [[nodiscard]] State state() &&;
 };
 
 }  // namespace gpuq

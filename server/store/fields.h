@@ -28,10 +28,10 @@ inline constexpr const char* kClassColumns =
 inline constexpr const char* kJobColumns =
     "id, class, queue, share, priority, state, terminating, attempt_count, counted_attempts, "
     "node_losses, preemptions, attempt, created_at, runnable_since, ended_at, exit_code, name, "
-    "user, status_reason, held, retry_at";
+    "user, status_reason, held, retry_at, expected_run_time";
 /// Of a living job, beside those; not visited, as the lists below.
 inline constexpr const char* kLiveJobColumns = ", depends_on";
-inline constexpr int kJobColumnCount = 21;
+inline constexpr int kJobColumnCount = 22;
 inline constexpr const char* kAttemptColumns =
     "job, number, id, share, unit, demand, state, stop, outcome, lost_to_node, scheduled_at, "
     "running_at, stop_at, grace, ended_at, exit_code, status_reason";
@@ -98,7 +98,8 @@ template <typename R, typename F>
 void job_fields(R& r, F&& f) {
   f(r.id, r.cls, r.queue, r.share, r.priority, r.state, r.terminating, r.attempt_count,
     r.counted_attempts, r.node_losses, r.preemptions, r.attempt, r.created_at, r.runnable_since,
-    r.ended_at, r.exit_code, r.name, r.user, r.status_reason, r.held, r.retry_at);
+    r.ended_at, r.exit_code, r.name, r.user, r.status_reason, r.held, r.retry_at,
+    r.expected_run_time);
 }
 
 template <typename R, typename F>

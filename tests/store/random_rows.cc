@@ -198,6 +198,7 @@ Job BatchGenerator::job(JobId id, ClassId cls, const PolicyTables& policy) {
   result.status_reason = text();
   result.held = chance(20);
   if (chance(30)) result.retry_at = time();
+  if (chance(30)) result.expected_run_time = duration() + Duration(1);
   if (!is_terminal(result.state)) {
     for (auto left = number(0, 3); left > 0; --left) {
       result.depends_on.push_back(

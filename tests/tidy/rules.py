@@ -14,8 +14,8 @@ INCLUDES = {
     "common/snapshot": ["core/base", "core/model", "core/state", "core/engine"],
     "server/store": ["core/base", "core/model", "core/engine"],
     "server/auth": ["core/base", "core/model"],
-    "server/rpc": ["core/base", "core/model", "core/state", "core/engine", "server/auth",
-                   "common/runtime", "gpuq/v1", "grpc"],
+    "server/rpc": ["core/base", "core/model", "core/state", "core/engine", "core/sim",
+                   "server/auth", "common/runtime", "gpuq/v1", "grpc"],
     "server/http": ["core/base", "core/model", "core/state", "core/engine", "server/auth",
                     "common/runtime"],
     "agent": ["core/base", "common/runtime", "gpuq/v1", "grpc"],
@@ -90,7 +90,7 @@ MAX_FILE_LINES = 600
 SIZE_EXEMPT = []
 
 # ---- rule ids -----------------------------------------------------------------------------------
-RULE_ID = r"(?<![\w.-])(?:[QOPNJ][1-9][0-9]?)(?![\w-])"
+RULE_ID = r"(?<![\w.-])(?:[QOPNJF][1-9][0-9]?)(?![\w-])"
 RULE_DOC = "docs/SCHEDULING.md"
 RULE_ID_IN = ["core", "tests/unit", "tests/property", "tests/scenario", "tests/sim"]
 

@@ -32,6 +32,7 @@ image: registry.local/train:12
 env: {WANDB_MODE: offline, N: 4}
 workdir: /data/llama
 timeout: 3d
+expected_run_time: 2d
 retry: {attempts: 3, backoff: 10s, evaluate_on_exit: [{on_exit_code: 137, action: RETRY}, {on_status_reason: "*", action: EXIT}]}
 preemption: {preemptible: false, retries_before_termination: 10, grace: 120s}
 exit_zero_after_stop: SUCCEEDED
@@ -56,6 +57,7 @@ labels: {project: llama}
   expected.env = {{"WANDB_MODE", "offline"}, {"N", "4"}};
   expected.workdir = "/data/llama";
   expected.timeout = std::chrono::hours(72);
+  expected.expected_run_time = std::chrono::hours(48);
   expected.attempts = 3;
   expected.backoff = std::chrono::seconds(10);
   expected.exit_rules = {{"", "137", RetryAction::kRetry}, {"*", "", RetryAction::kExit}};
@@ -104,6 +106,8 @@ TEST(JobFile, EachMistakeIsNamed) {
       {"timeout: 0", "shorter than a second"},
       {"timeout: 366d", "at most 365d"},
       {"timeout: -5", "is no duration"},
+      {"expected_run_time: 0", "shorter than a second"},
+      {"{expected_run_time: 61s, timeout: 1m}", "longer than the timeout"},
       {"retry: {attempts: 11}", "write 1 to 10"},
       {"retry: {evaluate_on_exit: [{action: RETRY}]}", "needs on_exit_code or on_status_reason"},
       {"retry: {evaluate_on_exit: [{on_exit_code: 1}]}", "needs the key 'action'"},
