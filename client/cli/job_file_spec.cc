@@ -33,6 +33,9 @@ void set_retry(const JobFile& job, v1::JobSpec& spec) {
 
 void set_ends(const JobFile& job, v1::JobSpec& spec) {
   if (job.timeout) spec.set_attempt_duration_seconds((job.timeout->count() + 999) / 1000);
+  if (job.expected_run_time) {
+    spec.set_expected_run_seconds((job.expected_run_time->count() + 999) / 1000);
+  }
   if (job.exit_zero_after_stop_succeeds) {
     spec.set_exit_zero_after_stop(*job.exit_zero_after_stop_succeeds
                                       ? v1::EXIT_ZERO_AFTER_STOP_SUCCEEDED

@@ -155,9 +155,11 @@ Result<> apply_ends(const JobOptions& o, v1::JobSpec& spec) {
                    }),
        set_duration("--grace", o.grace, Duration(0), kMaxGrace,
                     [&](Duration v) { preemption.set_grace_ms(v.count()); }),
-       set_duration("--timeout", o.timeout, kMinTimeout, kMaxTimeout, [&](Duration v) {
-         spec.set_attempt_duration_seconds((v.count() + 999) / 1000);
-       })});
+       set_duration(
+           "--timeout", o.timeout, kMinTimeout, kMaxTimeout,
+           [&](Duration v) { spec.set_attempt_duration_seconds((v.count() + 999) / 1000); }),
+       set_duration("--expect", o.expect, kMinTimeout, kMaxTimeout,
+                    [&](Duration v) { spec.set_expected_run_seconds((v.count() + 999) / 1000); })});
 }
 
 bool is_variable_name(const std::string& name) {
@@ -285,6 +287,7 @@ JobOptions overlay(const JobOptions& above, const JobOptions& below) {
   keep(o.image, below.image);
   keep(o.workdir, below.workdir);
   keep(o.timeout, below.timeout);
+  keep(o.expect, below.expect);
   keep(o.grace, below.grace);
   keep(o.retries, below.retries);
   keep(o.retry_backoff, below.retry_backoff);

@@ -24,8 +24,9 @@ bool ends_with(std::string_view text, std::string_view tail) {
 }
 
 bool is_time(std::string_view name) {
-  static constexpr std::array<std::string_view, 5> kOthers = {"at_ms", "since_ms", "ends_by_ms",
-                                                              "earliest_start_ms", "last_seen_ms"};
+  static constexpr std::array<std::string_view, 7> kOthers = {
+      "at_ms",        "since_ms",        "ends_by_ms",   "expected_end_ms",
+      "last_seen_ms", "looked_until_ms", "not_before_ms"};
   if (ends_with(name, "_at_ms")) return true;
   return std::find(kOthers.begin(), kOthers.end(), name) != kOthers.end();
 }

@@ -30,6 +30,7 @@ struct JobOptions {
   std::optional<std::string> image;
   std::optional<std::string> workdir;
   std::optional<std::string> timeout;
+  std::optional<std::string> expect;
   std::optional<std::string> grace;
   std::optional<std::string> retries;
   std::optional<std::string> retry_backoff;
@@ -50,6 +51,7 @@ struct SubmitOptions {
   std::vector<std::string> script;   ///< SCRIPT and its arguments.
   std::vector<std::string> command;  ///< After `--`.
   std::string client_token;
+  bool dry_run = false;
   bool wait = false;
   bool strict = false;
 };

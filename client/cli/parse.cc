@@ -63,13 +63,18 @@ void add_submit(CLI::App& app, Storage& s) {
       "`gpuq submit [OPTIONS] -f JOB.yaml`. Lines `#GPUQ OPTIONS` at the top of a script are "
       "options,\n"
       "the common `#SBATCH` lines are understood; the command line goes first.\n\n" +
-          example("  gpuq submit --gpus 8 --instances 4 --share research -- torchrun train.py"));
+          example("  gpuq submit --gpus 8 --instances 4 --share research -- torchrun train.py\n"
+                  "  gpuq submit --dry-run --gpus 8 --expect 2h -- ./train.sh"));
   add_job_options(*sub, s.submit.job);
   // Not into the optional itself: the parser would take an empty name for none.
   sub->add_option_function<std::string>(
          "--file,-f", [&s](const std::string& name) { s.submit.file = name; }, "Job file (YAML)")
       ->type_name("JOB.yaml");
-  sub->add_flag("--wait", s.submit.wait, "Wait for its end; exit with its code");
+  CLI::Option* wait =
+      sub->add_flag("--wait", s.submit.wait, "Wait for its end; exit with its code");
+  sub->add_flag("--dry-run", s.submit.dry_run,
+                "Say whether and when it could start; submit nothing")
+      ->excludes(wait);
   sub->add_flag("--strict", s.submit.strict, "A script line that is not understood is an error");
   sub->add_option("--client-token", s.submit.client_token,
                   "The same token again gives the first job instead of a second one")
@@ -121,9 +126,11 @@ void add_looks(CLI::App& app, Storage& s) {
   CLI::App* show = command(app, s, "show", "One job whole, with its attempts",
                            kSelectors + ("\n" + example("  gpuq show last")));
   jobs_argument(show, s.show.jobs);
-  CLI::App* why = command(app, s, "why", "Why a job waits, and what would start it",
-                          std::string("Exit status 5 if it can never be placed.\n") + kSelectors +
-                              "\n" + example("  gpuq why 17"));
+  CLI::App* why = command(app, s, "why", "Why a job waits, what would start it, and when it should",
+                          std::string("When: as things are now, with what jobs said of themselves "
+                                      "(--expect, --timeout).\n"
+                                      "Exit status 5 if it can never be placed.\n") +
+                              kSelectors + "\n" + example("  gpuq why 17"));
   jobs_argument(why, s.why.jobs);
   CLI::App* logs =
       command(app, s, "logs", "Output of a job",
@@ -183,7 +190,8 @@ void add_administration(CLI::App& app, Storage& s) {
   apply->add_option("--file,-f", s.apply.file, "Policy file (YAML)")
       ->required()
       ->type_name("POLICY.yaml");
-  apply->add_flag("--dry-run", s.apply.dry_run, "Say what would change, change nothing");
+  apply->add_flag("--dry-run", s.apply.dry_run,
+                  "Say what would change and which jobs it would stop; change nothing");
   apply->add_flag("--prune", s.apply.prune, "Delete what the file leaves out");
   apply->add_flag("--drain", s.apply.drain,
                   "Stop jobs that a lowered limit leaves above it, not only when others need room");
@@ -191,7 +199,7 @@ void add_administration(CLI::App& app, Storage& s) {
       app, s, "simulate", "Run scenario files in virtual time and check what they expect",
       "Needs no server. Exit status 1: an expectation does not hold; 2: a file is wrong;\n"
       "3: a file is not there. The columns of a table are submit_s (required), job, queue,\n"
-      "share, unit, gpus, instances, priority, cpus, runtime_s, timeout_s, grace_s,\n"
+      "share, unit, gpus, instances, priority, cpus, runtime_s, timeout_s, expected_s, grace_s,\n"
       "checkpoint_s, start_delay_s and preemptible.\n\n" +
           example("  gpuq simulate tests/scenario/*.yaml\n"
                   "  gpuq simulate cluster.yaml --trace june.csv --compare new-policy.yaml"));

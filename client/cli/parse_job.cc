@@ -41,6 +41,8 @@ void add_job_options(CLI::App& app, JobOptions& o) {
   text(app, "--workdir,-w", o.workdir, "DIR", "Working directory (default: the present one)");
   text(app, "--timeout,-t", o.timeout, "TIME",
        "Time limit of an attempt: 90 (seconds), 90m, 1h30m, 1-02:00:00");
+  text(app, "--expect", o.expect, "TIME",
+       "How long it should run, for forecasts (gpuq why); it is not ended by this");
   text(app, "--grace", o.grace, "TIME", "From SIGTERM to SIGKILL (default: the share's, else 30s)");
   text(app, "--retries", o.retries, "N", "Start it again after a failure, 0..9 times (default 0)");
   text(app, "--retry-backoff", o.retry_backoff, "TIME",

@@ -136,6 +136,9 @@ void print_job(const Context& context, const v1::Job& job) {
   if (spec.has_attempt_duration_seconds()) {
     sheet.line("Time limit", format_duration(spec.attempt_duration_seconds() * 1000));
   }
+  if (spec.has_expected_run_seconds()) {
+    sheet.line("Expected", format_duration(spec.expected_run_seconds() * 1000) + " to run");
+  }
   std::string labels;
   for (const auto& [key, value] : spec.labels()) labels += key + "=" + value + " ";
   sheet.line("Labels", labels);

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "client/cli/commands.h"
+#include "client/cli/forecast_text.h"
 #include "client/cli/format.h"
 #include "client/cli/selector.h"
 #include "common/runtime/clocks.h"
@@ -38,6 +39,10 @@ void print_holders(const Terminal& terminal, const v1::ExplainResponse& why) {
     std::string note;
     if (holder.stopping()) note = "stopping";
     if (holder.borrowing()) note += note.empty() ? "borrowing" : ", borrowing";
+    if (holder.expected_end_ms() != 0) {
+      note += (note.empty() ? "" : ", ") +
+              ("expected to end " + format_rfc3339(holder.expected_end_ms()));
+    }
     if (holder.ends_by_ms() != 0) {
       note += (note.empty() ? "" : ", ") + ("ends by " + format_rfc3339(holder.ends_by_ms()));
     }
@@ -67,9 +72,7 @@ void print_why(const Context& context, const v1::ExplainResponse& why) {
   print_numbers(out, why);
   print_holders(context.terminal(), why);
   for (const auto& way : why.would_start()) out << "  it would start if: " << one_line(way) << '\n';
-  if (why.earliest_start_ms() != 0) {
-    out << "  earliest start: " << format_rfc3339(why.earliest_start_ms()) << '\n';
-  }
+  print_forecast(out, why.forecast(), wall_now_ms());
 }
 
 }  // namespace
@@ -84,6 +87,7 @@ int why(Context& context, const WhyOptions& options) {
   for (const auto id : *ids) {
     v1::ExplainRequest request;
     request.set_job_id(id);
+    request.set_forecast(true);
     auto answer = (*client)->explain(request);
     if (!answer) return context.fail(answer.error());
     if (never_fits(*answer)) code = kNeverFits;

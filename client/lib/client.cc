@@ -135,6 +135,10 @@ Result<v1::SubmitResponse> Client::submit(const v1::SubmitRequest& request) {
   return reply;
 }
 
+Result<v1::TrySubmitResponse> Client::try_submit(const v1::SubmitRequest& request) {
+  return impl_->call(*impl_->jobs, &v1::JobService::Stub::TrySubmit, request);
+}
+
 Result<v1::SubmitBatchResponse> Client::submit_batch(const v1::SubmitBatchRequest& request) {
   return impl_->call(*impl_->jobs, &v1::JobService::Stub::SubmitBatch, request);
 }

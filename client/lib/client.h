@@ -37,6 +37,7 @@ class Client {
 
   /// kNeverFits if the job could never be placed.
   Result<v1::SubmitResponse> submit(const v1::SubmitRequest& request);
+  Result<v1::TrySubmitResponse> try_submit(const v1::SubmitRequest& request);
   Result<v1::SubmitBatchResponse> submit_batch(const v1::SubmitBatchRequest& request);
   Result<v1::Job> get_job(const v1::GetJobRequest& request);
   Result<v1::ListJobsResponse> list_jobs(const v1::ListJobsRequest& request);

@@ -8,6 +8,7 @@
 #include "server/auth/authorize.h"
 #include "server/auth/peer.h"
 #include "server/rpc/agent_hub.h"
+#include "server/rpc/forecasts.h"
 #include "server/rpc/history.h"
 #include "server/rpc/log_files.h"
 #include "server/rpc/log_hub.h"
@@ -28,6 +29,7 @@ struct ServiceContext {
   AgentHub& agents;      ///< Engine's thread.
   WatchHub& watchers;    ///< Engine's thread.
   SpecCache& specs;      ///< Engine's thread.
+  Forecasts& forecasts;  ///< Engine's thread.
   LogHub& log_hub;       ///< Any thread.
   LogFiles& log_files;   ///< Only on `pool`.
   OpenStreams& streams;  ///< Any thread.

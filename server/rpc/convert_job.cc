@@ -91,6 +91,7 @@ void fill_common(const State& state, const Records& records, v1::JobSummary& out
   out.set_attempt_count(job.attempt_count);
   out.set_preempted_attempt_count(job.preemptions);
   out.set_status_reason(job.status_reason);
+  if (job.expected_run_time) out.set_expected_run_seconds(job.expected_run_time->count() / 1000);
   const Attempt* last = records.last();
   if (last != nullptr) out.set_started_at_ms(ms_or_zero(last->running_at));
   const bool placed = last != nullptr && last->live();

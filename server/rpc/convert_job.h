@@ -36,6 +36,7 @@ class Borrowers {
 };
 
 void fill_reason(const State& state, const Job& job, v1::WaitReason& out);
+void fill_reason(const PolicyTables& policy, const Reason& reason, v1::WaitReason& out);
 void fill_summary(const State& state, const Job& job, Borrowers& borrowers, v1::JobSummary& out);
 void fill_summary(const State& state, const ArchivedJob& job, const ArchiveNames& names,
                   v1::JobSummary& out);
@@ -48,7 +49,7 @@ void fill_job(const State& state, const ArchivedJob& job, const ArchiveNames& na
 Result<> fill_spec(const std::string& bytes, v1::Job& out);
 
 void fill_booking(const State& state, const Booking& booking, v1::Booking& out);
-/// `job` waits or not; everything but `earliest_start_ms`, which needs a forecast.
+/// `job` waits or not; everything but `forecast`.
 void fill_explanation(const State& state, const Job& job, v1::ExplainResponse& out);
 
 }  // namespace gpuq::rpc

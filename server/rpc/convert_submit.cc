@@ -239,6 +239,13 @@ std::string read_rest(const v1::JobSpec& from, JobRequest& to) {
     }
     to.timeout = std::chrono::seconds(seconds);
   }
+  if (from.has_expected_run_seconds()) {
+    const std::int64_t seconds = from.expected_run_seconds();
+    if (auto fault = check_range("expected_run_seconds", seconds, 1, 31'536'000); !fault.empty()) {
+      return fault;
+    }
+    to.expected_run_time = std::chrono::seconds(seconds);
+  }
   switch (from.exit_zero_after_stop()) {
     case v1::EXIT_ZERO_AFTER_STOP_UNSPECIFIED:
     case v1::EXIT_ZERO_AFTER_STOP_PREEMPTED:

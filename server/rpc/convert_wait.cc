@@ -81,6 +81,11 @@ std::int64_t ends_by_ms(const State& state, const Attempt& attempt) {
   return to_ms(attempt.running_at + *cls.timeout);
 }
 
+std::int64_t expected_end_ms(const Job& job, const Attempt& attempt) {
+  if (!job.expected_run_time || attempt.running_at == kNever) return 0;
+  return to_ms(attempt.running_at + *job.expected_run_time);
+}
+
 void fill_holders(const State& state, const Job& asked, UnitId unit, v1::ExplainResponse& out) {
   const EnvId env = state.ledger().environment(asked.share);
   std::vector<const Attempt*> holders;
@@ -110,6 +115,7 @@ void fill_holders(const State& state, const Job& asked, UnitId unit, v1::Explain
     holder.set_stopping(attempt->stopping());
     holder.set_scheduling_priority(job.priority);
     holder.set_ends_by_ms(ends_by_ms(state, *attempt));
+    holder.set_expected_end_ms(expected_end_ms(job, *attempt));
   }
 }
 
@@ -220,10 +226,13 @@ void fill_would_start(const State& state, const Job& job, const Reason& reason,
 }  // namespace
 
 void fill_reason(const State& state, const Job& job, v1::WaitReason& out) {
-  const Reason reason = state.reason_of(job.id);
+  fill_reason(state.policy(), state.reason_of(job.id), out);
+}
+
+void fill_reason(const PolicyTables& policy, const Reason& reason, v1::WaitReason& out) {
   out.set_code(to_string(reason.code));
   if (reason.code == ReasonCode::kNone) return;
-  out.set_message(reason_text(reason, state.policy()));
+  out.set_message(reason_text(reason, policy));
   fill_numbers(reason, out);
   if (reason.other.valid()) out.add_job_ids(reason.other.value);
   for (const JobId named : reason.jobs) out.add_job_ids(named.value);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "server/rpc/convert_forecast.h"
 #include "server/rpc/convert_job.h"
 #include "server/rpc/job_uuid.h"
 #include "server/rpc/text_check.h"
@@ -172,12 +173,38 @@ void cancel_jobs(ServiceContext& context, CancelJobsCall* call) {
   std::make_shared<CancelRun>(context, call)->run();
 }
 
+namespace {
+
+// What it waits for is answered in any case; that there is no forecast is a part of the answer.
+void answer_with_forecast(ServiceContext& context, const State& state, const Job& job,
+                          ExplainCall* call) {
+  v1::JobForecast& out = *call->response.mutable_forecast();
+  if (job.held) {
+    fill_held(state, job, out);
+    return call->finish();
+  }
+  context.forecasts.ask(
+      state, job.id, [&context, call, &out, id = job.id](Result<Forecasts::SharedForecast> made) {
+        if (made) {
+          fill_forecast(context.engine.state().policy(), **made, id, out);
+        } else {
+          out.set_message(made.error().message);
+        }
+        call->finish();
+      });
+}
+
+}  // namespace
+
 void explain(ServiceContext& context, ExplainCall* call) {
   const JobId id(call->request.job_id());
   if (id.value <= 0) return call->finish(invalid("job_id is missing: give a job's number"));
   context.engine.query([&context, call, id](const State& state) {
     if (const Job* job = state.find_job(id)) {
       fill_explanation(state, *job, call->response);
+      if (call->request.forecast() && job->state <= JobState::kRunnable) {
+        return answer_with_forecast(context, state, *job, call);
+      }
       return call->finish();
     }
     load_archived(

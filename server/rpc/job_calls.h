@@ -7,6 +7,7 @@ namespace gpuq::rpc {
 
 using SubmitCall = UnaryCall<v1::SubmitRequest, v1::SubmitResponse>;
 using SubmitBatchCall = UnaryCall<v1::SubmitBatchRequest, v1::SubmitBatchResponse>;
+using TrySubmitCall = UnaryCall<v1::SubmitRequest, v1::TrySubmitResponse>;
 using GetJobCall = UnaryCall<v1::GetJobRequest, v1::Job>;
 using ListJobsCall = UnaryCall<v1::ListJobsRequest, v1::ListJobsResponse>;
 using UpdateJobCall = UnaryCall<v1::UpdateJobRequest, v1::Job>;
@@ -15,6 +16,7 @@ using ExplainCall = UnaryCall<v1::ExplainRequest, v1::ExplainResponse>;
 
 void submit(ServiceContext& context, SubmitCall* call);
 void submit_batch(ServiceContext& context, SubmitBatchCall* call);
+void try_submit(ServiceContext& context, TrySubmitCall* call);
 void get_job(ServiceContext& context, GetJobCall* call);
 void list_jobs(ServiceContext& context, ListJobsCall* call);
 void update_job(ServiceContext& context, UpdateJobCall* call);

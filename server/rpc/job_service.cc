@@ -12,7 +12,8 @@ using Base = Service::WithRawCallbackMethod_Submit<Service::WithRawCallbackMetho
     Service::WithRawCallbackMethod_Get<Service::WithRawCallbackMethod_List<
         Service::WithCallbackMethod_Watch<Service::WithRawCallbackMethod_Update<
             Service::WithRawCallbackMethod_Cancel<Service::WithRawCallbackMethod_Explain<
-                Service::WithCallbackMethod_ReadLogs<Service::Service>>>>>>>>>;
+                Service::WithRawCallbackMethod_TrySubmit<
+                    Service::WithCallbackMethod_ReadLogs<Service::Service>>>>>>>>>>;
 
 class JobServiceImpl final : public Base {
  public:
@@ -27,6 +28,9 @@ class JobServiceImpl final : public Base {
   }
   grpc::ServerUnaryReactor* SubmitBatch(Call* call, const Bytes* in, Bytes* out) override {
     return run_unary(context_, call, in, out, Verb::kSubmitJob, submit_batch);
+  }
+  grpc::ServerUnaryReactor* TrySubmit(Call* call, const Bytes* in, Bytes* out) override {
+    return run_unary(context_, call, in, out, Verb::kSubmitJob, try_submit);
   }
   grpc::ServerUnaryReactor* Get(Call* call, const Bytes* in, Bytes* out) override {
     return run_unary(context_, call, in, out, Verb::kReadJob, get_job);

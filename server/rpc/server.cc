@@ -44,14 +44,15 @@ class RpcServer::Impl {
         peers_(clock, config_.allow_remote),
         log_files_(config_.log_dir, config_.log_cap_bytes),
         agents_(agent_ports(), executor, clock, specs_, config_.agents),
-        watchers_([this]() -> const State& { return engine_->state(); }) {}
+        watchers_([this]() -> const State& { return engine_->state(); }),
+        forecasts_(executor, clock, [this](auto query) { engine_->query(std::move(query)); }) {}
 
   Result<> start(Engine& engine, History& history) {
     engine_ = &engine;
     history_ = &history;
     context_.emplace(ServiceContext{engine, executor_, clock_, history, pool_, peers_, agents_,
-                                    watchers_, specs_, log_hub_, log_files_, streams_, clock_.now(),
-                                    engine.identity().store_id});
+                                    watchers_, specs_, forecasts_, log_hub_, log_files_, streams_,
+                                    clock_.now(), engine.identity().store_id});
     agents_.watch_known_nodes();
     return open();
   }
@@ -59,6 +60,7 @@ class RpcServer::Impl {
   void begin_stop() {
     const Error why{ErrorCode::kUnavailable, "the server is stopping"};
     if (server_ != nullptr) server_->GetHealthCheckService()->SetServingStatus(false);
+    forecasts_.begin_stop();
     streams_.close_all(why);
     agents_.close_all(why);
     log_hub_.close_all(why);
@@ -68,6 +70,8 @@ class RpcServer::Impl {
     if (server_ != nullptr) {
       server_->Shutdown(gpr_time_from_millis(patience.count(), GPR_TIMESPAN));
     }
+    forecasts_.begin_stop();
+    forecasts_.finish_stop();
     pool_.stop();
   }
 
@@ -134,6 +138,7 @@ class RpcServer::Impl {
   OpenStreams streams_;
   AgentHub agents_;
   WatchHub watchers_;
+  Forecasts forecasts_;
   std::optional<ServiceContext> context_;
   std::vector<std::unique_ptr<grpc::Service>> services_;
   std::vector<int> ports_;

@@ -5,6 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/engine/transaction.h"
+#include "server/rpc/convert_forecast.h"
+#include "server/rpc/convert_job.h"
 #include "server/rpc/convert_submit.h"
 #include "server/rpc/job_calls.h"
 #include "server/rpc/job_uuid.h"
@@ -161,6 +164,60 @@ void submit(ServiceContext& context, SubmitCall* call) {
                         fill(context, id, std::move(name), call->response);
                         call->finish();
                       });
+}
+
+namespace {
+
+// What one TrySubmit has of its own; shared by the threads that it passes through, one at a time.
+struct Trial {
+  SubmitCommand command;
+  Result<> refused;
+};
+
+// On a forecast thread: the copy answers as the engine itself would.
+void try_in_copy(Trial& trial, sim::ForecastRun& run, const sim::ForecastLimits& limits,
+                 v1::TrySubmitResponse& out) {
+  auto reply = run.ask(Command{trial.command.user, trial.command});
+  if (!reply) {
+    trial.refused = reply.error();
+    return;
+  }
+  const JobId id = reply->jobs.front();
+  Borrowers borrowers(run.state());
+  fill_summary(run.state(), run.state().job(id), borrowers, *out.mutable_job());
+  out.mutable_job()->clear_job_id();
+  out.mutable_job()->clear_job_uuid();
+  out.mutable_job()->clear_reason();  // No pass has looked yet.
+  fill_forecast(run.state().policy(), run.run(limits, id), id, *out.mutable_forecast());
+}
+
+}  // namespace
+
+void try_submit(ServiceContext& context, TrySubmitCall* call) {
+  auto command = to_command(call->request, call->caller.user);
+  if (!command) return call->finish(command.error());
+  command->client_token.clear();
+  auto trial = std::make_shared<Trial>(Trial{std::move(*command), {}});
+  context.engine.query([&context, call, trial](const State& state) {
+    // The copy does not hold what has ended.
+    JobRequest& job = trial->command.jobs.front();
+    auto dependencies = open_dependencies(state, job.depends_on);
+    if (!dependencies) return call->finish(dependencies.error());
+    if (!dependencies->never.empty()) {
+      call->response.mutable_forecast()->set_outcome(v1::FORECAST_OUTCOME_NEVER);
+      call->response.mutable_forecast()->set_message(dependencies->never);
+      return call->finish();
+    }
+    job.depends_on = std::move(dependencies->open);
+    std::vector<JobId> also;
+    for (const Dependency& on : job.depends_on) also.push_back(on.job);
+    context.forecasts.run_alone(
+        state, std::move(also),
+        [call, trial](sim::ForecastRun& run, const sim::ForecastLimits& limits) {
+          try_in_copy(*trial, run, limits, call->response);
+        },
+        [call, trial](const Result<>& done) { call->finish(done ? trial->refused : done); });
+  });
 }
 
 void submit_batch(ServiceContext& context, SubmitBatchCall* call) {

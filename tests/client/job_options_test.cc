@@ -43,6 +43,7 @@ TEST(JobOptions, ValuesReachTheJob) {
   options.cpus = "8";
   options.memory = "1.5G";
   options.timeout = "1h30m";
+  options.expect = "1h";
   options.grace = "250ms";
   options.retries = "2";
   options.retry_backoff = "1m30s";
@@ -62,6 +63,7 @@ TEST(JobOptions, ValuesReachTheJob) {
   EXPECT_EQ(spec.resources().cpus(), 8);
   EXPECT_EQ(spec.resources().memory_mib(), 1536);
   EXPECT_EQ(spec.attempt_duration_seconds(), 5400);
+  EXPECT_EQ(spec.expected_run_seconds(), 3600);
   EXPECT_EQ(spec.preemption_configuration().grace_ms(), 250);
   EXPECT_FALSE(spec.preemption_configuration().preemptible());
   EXPECT_EQ(spec.preemption_configuration().preemption_retries_before_termination(), 0);
@@ -133,6 +135,7 @@ TEST(JobOptions, MistakesNameOptionAndValue) {
                         {&JobOptions::timeout, "soon", "--timeout"},
                         {&JobOptions::timeout, "400d", "--timeout"},
                         {&JobOptions::timeout, "1ms", "--timeout"},
+                        {&JobOptions::expect, "0", "--expect"},
                         {&JobOptions::grace, "2d", "--grace"},
                         {&JobOptions::retries, "10", "--retries"},
                         {&JobOptions::retry_backoff, "601s", "--retry-backoff"},

@@ -46,6 +46,7 @@ TEST(ConvertSubmit, EverythingIsTakenOver) {
   resources.set_cpus(2);
   resources.set_memory_mib(1024);
   spec.set_attempt_duration_seconds(90);
+  spec.set_expected_run_seconds(80);
   spec.mutable_retry_strategy()->set_attempts(3);
   spec.mutable_retry_strategy()->set_backoff_ms(30'000);
   spec.set_hold(true);
@@ -74,6 +75,7 @@ TEST(ConvertSubmit, EverythingIsTakenOver) {
   EXPECT_EQ(request->cpus, 2);
   EXPECT_EQ(request->memory_mib, 1024);
   EXPECT_EQ(request->timeout, Duration(90'000));
+  EXPECT_EQ(request->expected_run_time, Duration(80'000));
   EXPECT_EQ(request->max_attempts, 3);
   EXPECT_EQ(request->backoff, Duration(30'000));
   EXPECT_TRUE(request->held);
@@ -125,6 +127,9 @@ const BadInput kBadInputs[] = {
      "depends_on.condition is 9"},
     {"BackoffTooLong", [](auto& s) { s.mutable_retry_strategy()->set_backoff_ms(600'001); },
      "retry_strategy.backoff_ms"},
+    {"ExpectsNothing", [](auto& s) { s.set_expected_run_seconds(0); }, "expected_run_seconds"},
+    {"ExpectsMoreThanAYear", [](auto& s) { s.set_expected_run_seconds(31'536'001); },
+     "expected_run_seconds"},
     {"EmptyProgram", [](auto& s) { s.set_command(0, ""); }, "command is empty"},
     {"NulInArgument", [](auto& s) { s.add_command(std::string("a\0b", 3)); }, "NUL"},
     {"HugeCommand", [](auto& s) { s.add_command(std::string(10 << 20, 'x')); }, "at most 1048576"},
