@@ -58,6 +58,40 @@ std::pair<const char*, Colour> mark_of(v1::PolicyAction action) {
   }
 }
 
+const char* fate_text(v1::JobFate fate) {
+  switch (fate) {
+    case v1::JOB_FATE_STOPPED:
+      return "would be stopped";
+    case v1::JOB_FATE_ENDED:
+      return "would be ended";
+    case v1::JOB_FATE_STRANDED:
+      return "could never start any more";
+    default:
+      return "would be affected";
+  }
+}
+
+void print_preview(const Context& context, const v1::PolicyPreview& preview) {
+  std::ostream& out = context.terminal().out;
+  for (const auto& job : preview.jobs()) {
+    out << "job " << job.job_id() << " (" << one_line(job.job_name()) << ", share "
+        << job.quota_share_name() << ") " << fate_text(job.fate());
+    if (!job.reason().empty()) out << ": " << one_line(job.reason());
+    out << '\n';
+  }
+  const std::int64_t more = preview.jobs_in_all() - preview.jobs_size();
+  if (more > 0) out << "and " << more << " more jobs\n";
+  if (preview.cut()) out << "there may be more: that would take too long to work out\n";
+  if (preview.jobs_left_out() > 0) {
+    out << "not looked at: " << preview.jobs_left_out() << " waiting jobs\n";
+  }
+  if (!preview.message().empty()) {
+    out << "which jobs it would hit is not known: " << one_line(preview.message()) << '\n';
+  } else if (preview.jobs().empty() && !preview.cut()) {
+    out << "no job would be stopped, ended or stranded by it at once\n";
+  }
+}
+
 void print_changes(const Context& context, const v1::ApplyPolicyResponse& response, bool dry_run) {
   std::ostream& out = context.terminal().out;
   int waiting = 0;
@@ -105,7 +139,10 @@ int apply(Context& context, const ApplyOptions& options) {
     context.note(place(*policy, finding, true, options.file));
   }
   if (!response->errors().empty()) return kRefused;
-  if (!context.json()) print_changes(context, *response, options.dry_run);
+  if (!context.json()) {
+    print_changes(context, *response, options.dry_run);
+    if (response->has_preview()) print_preview(context, response->preview());
+  }
   return kDone;
 }
 

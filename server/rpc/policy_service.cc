@@ -1,9 +1,11 @@
 // PolicyService: single objects and whole documents; both go to the engine as one command.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
+#include "core/sim/preview.h"
 #include "gpuq/v1/policy.grpc.pb.h"
 #include "server/rpc/convert_policy.h"
 #include "server/rpc/services.h"
@@ -141,6 +143,53 @@ void list(ServiceContext& context, ListCall* call) {
   });
 }
 
+constexpr std::size_t kMaxAffected = 1'000;
+
+v1::JobFate fate_on_wire(sim::JobFate fate) {
+  switch (fate) {
+    case sim::JobFate::kStopped:
+      return v1::JOB_FATE_STOPPED;
+    case sim::JobFate::kEnded:
+      return v1::JOB_FATE_ENDED;
+    case sim::JobFate::kStranded:
+      return v1::JOB_FATE_STRANDED;
+  }
+  return v1::JOB_FATE_UNSPECIFIED;
+}
+
+void fill_preview(const sim::PolicyPreview& preview, v1::PolicyPreview& out) {
+  out.set_jobs_in_all(static_cast<std::int64_t>(preview.jobs.size()));
+  out.set_cut(preview.cut);
+  out.set_jobs_left_out(preview.left_out);
+  for (std::size_t i = 0; i < std::min(preview.jobs.size(), kMaxAffected); ++i) {
+    const sim::AffectedJob& from = preview.jobs[i];
+    v1::AffectedJob& job = *out.add_jobs();
+    job.set_job_id(from.job.value);
+    job.set_job_name(from.name);
+    job.set_quota_share_name(from.share);
+    job.set_fate(fate_on_wire(from.fate));
+    job.set_reason(from.reason);
+  }
+}
+
+// A dry run that the engine has nothing against: it is made in a copy, to see whom it hits.
+void answer_with_preview(ServiceContext& context, ApplyCall* call, ApplyPolicyCommand command) {
+  command.dry_run = false;
+  auto apply = std::make_shared<Command>(Command{call->caller.user, std::move(command)});
+  context.engine.query([&context, call, apply](const State& state) {
+    v1::PolicyPreview& out = *call->response.mutable_preview();
+    context.forecasts.run_alone(
+        state, {},
+        [apply, &out](sim::ForecastRun& run, const sim::ForecastLimits& limits) {
+          fill_preview(sim::preview_policy(run, std::move(*apply), limits), out);
+        },
+        [call, &out](const Result<>& done) {
+          if (!done) out.set_message(done.error().message);
+          call->finish();
+        });
+  });
+}
+
 void apply(ServiceContext& context, ApplyCall* call) {
   const bool dry_run = call->request.dry_run();
   const bool prune = call->request.prune();
@@ -156,11 +205,15 @@ void apply(ServiceContext& context, ApplyCall* call) {
   command.dry_run = dry_run;
   command.prune = prune;
   command.drain = call->request.drain();
+  auto kept = dry_run ? std::make_shared<ApplyPolicyCommand>(command) : nullptr;
   context.engine.post(Command{call->caller.user, std::move(command)},
-                      [call, dry_run, prune](const Result<Reply>& reply) {
+                      [&context, call, prune, kept](const Result<Reply>& reply) {
                         if (!reply) return call->finish(reply.error());
-                        fill_apply_response(*reply, dry_run, prune, call->response);
-                        call->finish();
+                        fill_apply_response(*reply, kept != nullptr, prune, call->response);
+                        const bool changes =
+                            call->response.changes_size() > 0 && call->response.errors().empty();
+                        if (kept == nullptr || !changes) return call->finish();
+                        answer_with_preview(context, call, std::move(*kept));
                       });
 }
 
