@@ -106,6 +106,7 @@ StateExcerpt State::excerpt(std::size_t most, const std::vector<JobId>& also) co
   records.counters = counters_;
   records.policy = policy_;
   records.nodes = nodes_;
+  for (const auto& [key, record] : usage_.records()) records.usage.push_back(record);
   std::set<ClassId> classes;
   records.jobs.reserve(chooser.chosen().size());
   for (const JobId id : chooser.chosen()) {
