@@ -86,6 +86,8 @@ void add_share(const std::string& queue, const ShareDef& def, v1::PolicyDocument
   preemption->set_min_runtime_ms(def.min_runtime.count());
   if (def.grace) preemption->set_grace_ms(def.grace->count());
   if (def.head_wait_limit) share->set_head_wait_limit_ms(def.head_wait_limit->count());
+  share->set_user_order(def.user_order == UserOrder::kFair ? v1::USER_ORDER_FAIR
+                                                           : v1::USER_ORDER_FIFO);
 }
 
 void add_queue(const QueueDef& def, v1::PolicyDocument& document) {

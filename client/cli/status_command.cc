@@ -36,6 +36,22 @@ std::string share_notes(const v1::ShareUsage& share) {
   return text;
 }
 
+// The users of a share that is fair between them, the lowest usage first.
+void print_users(std::ostream& out, const v1::ShareUsage& share) {
+  std::vector<const v1::UserUsage*> users;
+  for (const auto& user : share.users()) users.push_back(&user);
+  std::ranges::stable_sort(users, {}, &v1::UserUsage::usage_milli);
+  std::string text;
+  for (const auto* user : users) {
+    text += (text.empty() ? "" : "; ") + user->user() + " holds " +
+            format_milli(user->held_milli()) + ", on average " + format_milli(user->usage_milli());
+  }
+  if (!text.empty()) {
+    out << "Users of " << share.job_queue() << "/" << share.quota_share_name() << ": " << text
+        << '\n';
+  }
+}
+
 void print_unit(const Context& context, const v1::UnitUsage& unit) {
   std::ostream& out = context.terminal().out;
   out << '\n'
@@ -68,6 +84,7 @@ void print_unit(const Context& context, const v1::UnitUsage& unit) {
                share_notes(share)});
   }
   table.print(context.terminal());
+  for (const auto& share : unit.shares()) print_users(out, share);
 }
 
 void print_status(const Context& context, const v1::ClusterStatus& status) {

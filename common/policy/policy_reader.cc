@@ -104,6 +104,7 @@ void read_share(const YamlNode& node, const std::string& path, std::vector<Share
     read_share_preemption(*preemption, map.path_of("preemption"), share, issues);
   }
   map.duration("head_wait_limit", share.head_wait_limit);
+  map.word("user_order", share.user_order, kUserOrderWords);
   map.word("state", share.enabled, kEnabledWords);
   map.finish();
   out.push_back(std::move(share));

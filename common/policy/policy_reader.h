@@ -18,6 +18,9 @@ inline constexpr std::initializer_list<std::pair<const char*, SharingStrategy>> 
     {"RESERVE", SharingStrategy::kReserve},
     {"LEND", SharingStrategy::kLend},
     {"LEND_AND_BORROW", SharingStrategy::kLendAndBorrow}};
+/// Words of `user_order`.
+inline constexpr std::initializer_list<std::pair<const char*, UserOrder>> kUserOrderWords{
+    {"FIFO", UserOrder::kFifo}, {"FAIR", UserOrder::kFair}};
 inline constexpr std::initializer_list<std::pair<const char*, bool>> kEnabledWords{
     {"ENABLED", true}, {"DISABLED", false}};
 

@@ -118,6 +118,7 @@ class PolicyWriter {
     if (def.grace) text("grace", format_duration(*def.grace));
     out_ << YAML::EndMap;
     if (def.head_wait_limit) text("head_wait_limit", format_duration(*def.head_wait_limit));
+    if (def.user_order != UserOrder::kFifo) text("user_order", to_string(def.user_order));
     state(def.enabled);
   }
 

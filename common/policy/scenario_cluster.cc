@@ -103,6 +103,7 @@ ShareDef read_short_share(const std::string& name, const YamlNode& item, const s
   map.integer("borrow_limit", share.borrow_limit, -1, kMaxBorrowPercent);
   map.boolean("in_share_preemption", share.in_share_preemption);
   map.duration("min_runtime", share.min_runtime);
+  map.word("user_order", share.user_order, kUserOrderWords);
   map.duration("head_wait_limit", share.head_wait_limit);
   map.duration("grace", share.grace, std::chrono::hours(24));
   map.word("state", share.enabled, kEnabledWords);

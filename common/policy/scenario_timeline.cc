@@ -136,6 +136,7 @@ void read_submit(const YamlNode& node, const std::string& path, const sim::Timel
   read_job_keys(map, job, reader.issues);
   read_short_keys(map, job);
   map.duration("runtime", step.runtime);
+  if (map.text("user", step.user) && step.user.empty()) map.error("user", "is empty: name a user");
   map.duration("start_delay", step.start_delay);
   map.duration("checkpoint", step.checkpoint);
   std::optional<std::int64_t> copies;
@@ -200,6 +201,8 @@ sim::ShareStep read_share_step(const YamlNode& node, const std::string& path,
   map.duration("min_runtime", step.min_runtime);
   map.duration("head_wait_limit", step.head_wait_limit);
   map.duration("grace", step.grace, std::chrono::hours(24));
+  UserOrder order{};
+  if (map.word("user_order", order, kUserOrderWords)) step.user_order = order;
   if (map.word("state", flag, kEnabledWords)) step.enabled = flag;
   map.boolean("drain", step.drain);
   map.finish();

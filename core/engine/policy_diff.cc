@@ -121,6 +121,7 @@ class Differ {
     field("min_runtime", a.min_runtime, b.min_runtime);
     field("grace", a.grace, b.grace);
     field("head_wait_limit", a.head_wait_limit, b.head_wait_limit);
+    field("user_order", std::string(to_string(a.user_order)), std::string(to_string(b.user_order)));
     field("state", a.enabled, b.enabled);
   }
 

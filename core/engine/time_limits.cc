@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "core/model/turn.h"
+
 namespace gpuq {
 
 namespace {
@@ -47,7 +49,7 @@ void TimeLimits::see(const State& state, Time now) {
   for (const JobId id : fresh_) {
     const Job* job = state.find_job(id);
     if (job == nullptr || job->state != JobState::kRunnable) continue;
-    const auto group = groups_.find({job->share, job->cls});
+    const auto group = groups_.find({job->share, state.group_of(*job)});
     if (group != groups_.end() && state.find_booking(id) == nullptr) {
       track(state, id, group->second);
     }
@@ -65,29 +67,29 @@ void TimeLimits::run_clock(const State& state, Time now) {
 
 // A group whose reason has changed is looked at whole, once; after that only events add to it.
 void TimeLimits::see_share(const State& state, const Share& share, const QueueDef& queue) {
-  for (const auto& [cls, group] : state.waiting(share.id).groups) {
+  for (const auto& [key, group] : state.waiting(share.id).groups) {
     const ReasonCode code = group.reason.code;
     const auto limit = is_misconfiguration(code) ? limit_of(queue, code) : std::nullopt;
     if (limit) limits_[{share.queue, code}] = *limit;
     const ReasonCode seen = limit ? code : ReasonCode::kNone;
-    const ReasonCode before = std::exchange(groups_[{share.id, cls}], seen);
+    const ReasonCode before = std::exchange(groups_[{share.id, key}], seen);
     if (before == seen || !limit) continue;
-    for (const WaitKey& key : group.jobs) {
-      tracked_.erase(key.id);
-      track(state, key.id, code);
+    for (const WaitKey& wait : group.jobs) {
+      tracked_.erase(wait.id);
+      track(state, wait.id, code);
     }
   }
   see_head(state, share, queue);
 }
 
 void TimeLimits::see_head(const State& state, const Share& share, const QueueDef& queue) {
-  const WaitKey* head = nullptr;
-  for (const auto& [cls, group] : state.waiting(share.id).groups) {
+  std::optional<Turn> head;
+  for (const auto& [key, group] : state.waiting(share.id).groups) {
     if (is_misconfiguration(group.reason.code)) continue;
-    if (head == nullptr || *group.jobs.begin() < *head) head = &*group.jobs.begin();
+    const Turn turn = turn_of(state, state.job(group.jobs.begin()->id), last_);
+    if (!head || turn < *head) head = turn;
   }
-  const auto limit =
-      head == nullptr ? std::nullopt : limit_of(queue, state.reason_of(head->id).code);
+  const auto limit = !head ? std::nullopt : limit_of(queue, state.reason_of(head->id).code);
   if (!limit) {
     heads_.erase(share.id);
     return;
@@ -121,7 +123,7 @@ bool TimeLimits::waits_still(const State& state, JobId id, const Entry& entry) c
   if (tracked == tracked_.end() || tracked->second != entry) return false;
   const Job* job = state.find_job(id);
   if (job == nullptr || job->state != JobState::kRunnable) return false;
-  const auto group = groups_.find({job->share, job->cls});
+  const auto group = groups_.find({job->share, state.group_of(*job)});
   return job->runnable_since == entry.runnable_since && group != groups_.end() &&
          group->second == entry.code && state.find_booking(id) == nullptr;
 }

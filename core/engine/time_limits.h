@@ -50,7 +50,7 @@ class TimeLimits {
   Time last_{};
   Duration clock_{0};
   std::set<JobId> fresh_;  ///< Named by events since the last see().
-  std::map<std::pair<ShareId, ClassId>, ReasonCode> groups_;
+  std::map<std::pair<ShareId, GroupKey>, ReasonCode> groups_;
   std::map<JobId, Entry> tracked_;  ///< Of a MISCONFIGURATION.
   std::map<std::pair<QueueId, ReasonCode>, Line> lines_;
   std::map<std::pair<QueueId, ReasonCode>, Duration> limits_;

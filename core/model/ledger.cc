@@ -93,6 +93,7 @@ void Ledger::reset(const PolicyTables& policy, const std::vector<Node>& nodes) {
     entry.strategy = share.def.strategy;
     entry.borrow_limit = share.def.borrow_limit;
     entry.min_runtime = share.def.min_runtime;
+    entry.by_user = share.def.user_order == UserOrder::kFair;
     entry.caps.assign(units_.size(), kZero);
     for (const View view : {View::kNow, View::kAfter}) {
       entry.held[index(view)].assign(units_.size(), kZero);
@@ -299,6 +300,7 @@ void Ledger::count(const Holding& h, View view, std::int32_t sign) {
   add_held(share, h.unit, view, change);
   const std::size_t v = index(view);
   if (!h.preemptible) share.not_preemptible[v][slot(h.unit)] += change;
+  if (share.by_user) add_user(share, h, view, change);
   for (const InstanceUse& use : h.uses) {
     const std::size_t at = node_index(use.node);
     NodeLoad& load = loads_[at];
@@ -570,6 +572,7 @@ bool Ledger::same_as(const Ledger& other) const {
       if (shares_[s].held[v] != other.shares_[s].held[v]) return false;
       if (shares_[s].not_preemptible[v] != other.shares_[s].not_preemptible[v]) return false;
     }
+    if (shares_[s].users != other.shares_[s].users) return false;
     if (shares_[s].laid.size() != other.shares_[s].laid.size()) return false;
   }
   return true;

@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/model/job.h"
@@ -34,6 +35,7 @@ struct Holding {
   ShareId share;
   UnitId unit;
   Amount demand;
+  std::string user;  ///< Whose job it is.
   std::int32_t priority = 0;
   bool preemptible = true;
   bool stopping = false;       ///< Counts in kNow only.
@@ -118,6 +120,11 @@ class Ledger {
   [[nodiscard]] Amount held(ShareId share, UnitId unit, View view) const;
   /// Of that, what not preemptible jobs and their bookings hold (P11).
   [[nodiscard]] Amount held_not_preemptible(ShareId share, UnitId unit, View view) const;
+  /// Of that, what `user` holds (O10): zero in shares that do not order by users.
+  [[nodiscard]] Amount held_by(ShareId share, UnitId unit, const std::string& user,
+                               View view) const;
+  /// Who holds something of `unit` in a share that orders by users, ascending.
+  [[nodiscard]] std::vector<std::string> users(ShareId share, UnitId unit) const;
   [[nodiscard]] Amount cap(ShareId share, UnitId unit) const;
   [[nodiscard]] Amount ceiling(ShareId share, UnitId unit) const;  ///< Q1
   [[nodiscard]] bool may_borrow(ShareId share) const;
@@ -180,6 +187,10 @@ class Ledger {
     ViewSums sums[2];
     bool operator==(const PoolBook&) const = default;
   };
+  struct UserSums {
+    Amount held[2];
+    bool operator==(const UserSums&) const = default;
+  };
   struct ShareBook {
     EnvId env;
     SharingStrategy strategy = SharingStrategy::kReserve;
@@ -189,6 +200,8 @@ class Ledger {
     std::vector<Amount> caps;  ///< By unit.
     std::vector<Amount> held[2];
     std::vector<Amount> not_preemptible[2];
+    bool by_user = false;                                      ///< O10
+    std::map<std::pair<UnitId, std::string>, UserSums> users;  ///< No empty ones.
     std::map<LayKey, const Holding*> laid;
   };
   enum class Op : std::uint8_t { kAdded, kRemoved, kStopping };
@@ -212,6 +225,7 @@ class Ledger {
   void count(const Holding& holding, View view, std::int32_t sign);
   void count_space(std::size_t node, std::size_t device, std::int32_t sign);
   void add_held(ShareBook& share, UnitId unit, View view, Amount amount);
+  static void add_user(ShareBook& share, const Holding& holding, View view, Amount amount);
   void raw_add(Holding holding);
   Holding raw_remove(HoldingKey key);
   void raw_set_stopping(HoldingKey key, bool stopping);

@@ -62,8 +62,8 @@ std::string to_text(const Plan& plan) {
     text += '\n';
   }
   for (const GroupReason& g : plan.reasons) {
-    text += fmt::format("share {} class {}: {}\n", g.share.value, g.cls.value,
-                        to_string(g.reason.code));
+    text += fmt::format("share {} class {}{}{}: {}\n", g.share.value, g.group.cls.value,
+                        g.group.user.empty() ? "" : " of ", g.group.user, to_string(g.reason.code));
   }
   return text;
 }

@@ -7,6 +7,7 @@
 
 #include "core/model/job.h"
 #include "core/model/reason.h"
+#include "core/model/waiting.h"
 
 namespace gpuq {
 
@@ -51,12 +52,12 @@ struct Decision {
   bool operator==(const Decision& other) const;
 };
 
-/// The reason of a group of waiting jobs of one class in one share; jobs behind the group's first
+/// The reason of a group of waiting jobs in one share; jobs behind the group's first
 /// get BEHIND_IN_SHARE where the code is one of quota or placement. With `job` set it is that job's
 /// alone: it lost a part of its booking (P7) and stands in no group.
 struct GroupReason {
   ShareId share;
-  ClassId cls;
+  GroupKey group;
   Reason reason;
   JobId job;
   bool operator==(const GroupReason&) const = default;

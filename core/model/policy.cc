@@ -51,6 +51,16 @@ const char* to_string(QueueKind kind) {
   return "UNKNOWN";
 }
 
+const char* to_string(UserOrder order) {
+  switch (order) {
+    case UserOrder::kFifo:
+      return "FIFO";
+    case UserOrder::kFair:
+      return "FAIR";
+  }
+  return "UNKNOWN";
+}
+
 const char* to_string(IdleOrder order) {
   switch (order) {
     case IdleOrder::kFifo:

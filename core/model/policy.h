@@ -18,6 +18,10 @@ enum class SharingStrategy : std::uint8_t { kReserve = 1, kLend = 2, kLendAndBor
 enum class QueueKind : std::uint8_t { kQuota = 1, kFifo = 2, kFairShare = 3 };
 enum class IdleOrder : std::uint8_t { kFifo = 1, kLeastBorrowed = 2, kDecayedUsage = 3 };
 
+/// O10: who of a share's users is next among waiting jobs of one priority.
+enum class UserOrder : std::uint8_t { kFifo = 1, kFair = 2 };
+
+const char* to_string(UserOrder order);           ///< "FIFO", "FAIR"
 const char* to_string(SharingStrategy strategy);  ///< "RESERVE", "LEND", "LEND_AND_BORROW"
 const char* to_string(QueueKind kind);            ///< "QUOTA", "FIFO", "FAIRSHARE"
 const char* to_string(IdleOrder order);           ///< "FIFO", "LEAST_BORROWED", "DECAYED_USAGE"
@@ -69,6 +73,7 @@ struct ShareDef {
   Duration min_runtime{0};                  ///< P11
   std::optional<Duration> grace;            ///< P9; unset = the job's, else 30 s.
   std::optional<Duration> head_wait_limit;  ///< O5; unset = 15 min; 0 = strict order.
+  UserOrder user_order = UserOrder::kFifo;  ///< O10
   bool enabled = true;
   bool operator==(const ShareDef&) const = default;
 };

@@ -267,6 +267,9 @@ class PolicyChecker {
     check_sharing(share, path + ".resource_sharing");
     wait_range(share.min_runtime, kMaxWait, path + ".preemption.min_runtime");
     if (share.grace) wait_range(*share.grace, kMaxGrace, path + ".preemption.grace");
+    if (share.user_order < UserOrder::kFifo || share.user_order > UserOrder::kFair) {
+      error(path + ".user_order", "write FIFO or FAIR");
+    }
     if (share.head_wait_limit) {
       wait_range(*share.head_wait_limit, kMaxWait, path + ".head_wait_limit");
     }

@@ -38,6 +38,7 @@ Amount to_amount(UsageValue usage);
 /// What a record counts. Numbers are stored: never renumber, only append.
 enum class UsageKind : std::uint8_t {
   kBorrowed = 1,  ///< What a share holds above its cap.
+  kUser = 2,      ///< What a user holds in a share; `name` is the user.
 };
 
 /// Whose usage, and of what. `name` tells apart those within the share that the kind speaks of.

@@ -36,6 +36,7 @@ Holding holding_for(const Ask& ask, Time now) {
   holding.share = ask.share;
   holding.unit = ask.unit->id;
   holding.demand = ask.demand;
+  holding.user = ask.job->user;
   holding.priority = ask.job->priority;
   holding.preemptible = ask.cls->preemptible;
   holding.started = now;

@@ -105,7 +105,7 @@ void Pass::void_booking(JobId job, const char* rule, JobId handed_to) {
   wait_again(job);
 }
 
-// The job chooses anew, in its place in O1's order.
+// The job chooses anew, in its place in the order.
 void Pass::wait_again(JobId job) {
   acted_.erase(job);
   const Job& record = view_.job(job);
@@ -120,8 +120,9 @@ void Pass::wait_again(JobId job) {
       }
     }
     GroupCursor entry;
-    entry.cls = record.cls;
+    entry.key.cls = record.cls;
     entry.single = wait_key(record);
+    entry.usage = usage_of(*cursor.share, record);
     entry.never = why_never_cached(view_, record, cache_).code != ReasonCode::kNone;
     cursor.groups.push_back(entry);
   }
@@ -134,7 +135,7 @@ bool Pass::may_take_over(const Ask& ask, const Holding& booking) const {
 }
 
 // P7: a job of higher priority in the same share takes what it needs from a booking; of several,
-// from that of the lowest priority, latest in O1.
+// from that of the lowest priority, latest in the order.
 bool Pass::try_takeover(const Ask& ask) {
   std::vector<const Holding*> bookings;
   const auto& holdings = ledger_.holdings();
@@ -146,7 +147,7 @@ bool Pass::try_takeover(const Ask& ask) {
     bookings.push_back(&holding);
   }
   std::sort(bookings.begin(), bookings.end(), [this](const Holding* a, const Holding* b) {
-    return wait_key(view_.job(b->job)) < wait_key(view_.job(a->job));
+    return turn_of_job(view_.job(b->job)) < turn_of_job(view_.job(a->job));
   });
   for (const Holding* found : bookings) {
     const auto taken = take_from_booking(view_, ask, found->uses);

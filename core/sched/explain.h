@@ -33,7 +33,7 @@ struct PlanCache {
   /// Groups that failed in a pass without decisions, good while
   /// StateView::holdings_version() stays the same and until their verdict's time.
   std::uint64_t holdings_version = 0;
-  std::map<std::pair<ShareId, ClassId>, FailedGroup> failed;
+  std::map<std::pair<ShareId, GroupKey>, FailedGroup> failed;
   /// The heads that held capacity then (O5), by queue: with others the groups are tried again.
   std::map<QueueId, std::vector<std::pair<ShareId, JobId>>> holding;
 };

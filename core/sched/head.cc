@@ -29,6 +29,7 @@ Time Pass::holds_since(const ShareCursor& cursor, const Job& head) {
 }
 
 void Pass::find_holds() {
+  count_usage();
   for (ShareCursor& cursor : shares_) {
     cursor.hold = {};
     renew_hold(cursor);
@@ -38,6 +39,7 @@ void Pass::find_holds() {
 // After an act in the share another job may be its head. What is kept for the same head stays: who
 // started behind it has left it alone or is out in time.
 void Pass::renew_hold(ShareCursor& cursor) {
+  count_usage();
   const std::optional<WaitKey> head = holding_head(cursor);
   if (head == cursor.hold.head) return;
   cursor.hold = {};
@@ -113,7 +115,7 @@ std::vector<const Hold*> Pass::holds_obeyed(const Job& job) {
   const Hold* mine = nullptr;
   for (ShareCursor& cursor : shares_) {
     if (cursor.share->id != job.share || !cursor.hold.head) continue;
-    if (*cursor.hold.head < wait_key(job)) {
+    if (behind_head(job)) {
       obeyed.push_back(&own_hold(cursor));
     } else if (cursor.hold.for_all && cursor.hold.for_all->head == job.id) {
       mine = &*cursor.hold.for_all;
@@ -155,7 +157,7 @@ ShareCursor& Pass::cursor_of(ShareId share) {
 bool Pass::behind_head(const Job& job) {
   if (job.id == lifted_) return false;
   const auto& head = cursor_of(job.share).hold.head;
-  return head && *head < wait_key(job);
+  return head && turn_of_job(view_.job(head->id)) < turn_of_job(job);
 }
 
 // Without a forecast of nodes: `ask` has its right also with the demand of its share's head counted

@@ -47,6 +47,7 @@ void Pass::run_queue(const Queue& queue, const Environment& env) {
   idle_order_ = policy != nullptr ? policy->def.idle_order : IdleOrder::kFifo;
   min_runtime_counts_ = false;
   shares_.clear();
+  users_.clear();
   for (const Share& share : view_.policy().shares) {
     if (share.queue == queue.id) open_share(share);
   }
@@ -56,7 +57,7 @@ void Pass::run_queue(const Queue& queue, const Environment& env) {
         Reason reason;
         reason.code = ReasonCode::kEnvironmentDisabled;
         if (group.group != nullptr)
-          plan_.reasons.push_back({cursor.share->id, group.cls, reason, {}});
+          plan_.reasons.push_back({cursor.share->id, group.key, reason, {}});
       }
     }
     return;
@@ -82,20 +83,22 @@ void Pass::open_share(const Share& share) {
   cursor.share = &share;
   min_runtime_counts_ = min_runtime_counts_ || share.def.min_runtime > Duration(0);
   const WaitingShare& waiting = view_.waiting(share.id);
-  for (const auto& [cls, group] : waiting.groups) {
+  for (const auto& [key, group] : waiting.groups) {
     GroupCursor entry;
-    entry.cls = cls;
+    entry.key = key;
     entry.group = &group;
     entry.next = group.jobs.begin();
     const Job& job = view_.job(entry.head().id);
+    entry.usage = usage_of(share, job);
     entry.never = why_never_cached(view_, job, cache_).code != ReasonCode::kNone;
     cursor.groups.push_back(entry);
   }
   for (const WaitKey& key : waiting.booked) {
     if (!view_.bookings().at(key.id).lacking) continue;
     GroupCursor entry;
-    entry.cls = view_.job(key.id).cls;
+    entry.key.cls = view_.job(key.id).cls;
     entry.single = key;
+    entry.usage = usage_of(share, view_.job(key.id));
     cursor.groups.push_back(entry);
   }
   shares_.push_back(std::move(cursor));
@@ -131,7 +134,7 @@ void Pass::recall_failures() {
   for (ShareCursor& share : shares_) {
     for (GroupCursor& group : share.groups) {
       if (group.group == nullptr || group.never) continue;
-      const auto found = cache_.failed.find({share.share->id, group.cls});
+      const auto found = cache_.failed.find({share.share->id, group.key});
       if (found == cache_.failed.end() || found->second.head != group.head()) continue;
       if (now_ >= found->second.verdict.until) continue;
       group.failed[0] = group.failed[1] = true;
@@ -147,7 +150,7 @@ void Pass::remember_failures() {
   for (const ShareCursor& share : shares_) {
     for (const GroupCursor& group : share.groups) {
       if (group.group == nullptr || group.never || group.recalled != nullptr) continue;
-      cache_.failed[{share.share->id, group.cls}] = {group.head(), group.verdict};
+      cache_.failed[{share.share->id, group.key}] = {group.head(), group.verdict};
     }
   }
 }
@@ -165,12 +168,12 @@ void Pass::advance(GroupCursor& cursor) {
 }
 
 const WaitKey* Pass::head_of(const ShareCursor& cursor) const {
-  const WaitKey* head = nullptr;
+  const GroupCursor* first = nullptr;
   for (const GroupCursor& group : cursor.groups) {
     if (group.used_up || group.never || group.group == nullptr) continue;
-    if (head == nullptr || group.head() < *head) head = &group.head();
+    if (first == nullptr || group.turn() < first->turn()) first = &group;
   }
-  return head;
+  return first == nullptr ? nullptr : &first->head();
 }
 
 std::vector<GroupCursor*> Pass::in_order(ShareCursor& cursor, Phase phase) const {
@@ -180,12 +183,13 @@ std::vector<GroupCursor*> Pass::in_order(ShareCursor& cursor, Phase phase) const
     groups.push_back(&group);
   }
   std::sort(groups.begin(), groups.end(),
-            [](const GroupCursor* a, const GroupCursor* b) { return a->head() < b->head(); });
+            [](const GroupCursor* a, const GroupCursor* b) { return a->turn() < b->turn(); });
   return groups;
 }
 
 // O2 (A): lowest held/cap first, bookings in full; ties by the head's created_at, then name.
 std::vector<ShareCursor*> Pass::shares_by_need() {
+  count_usage();
   std::vector<ShareCursor*> order;
   for (ShareCursor& cursor : shares_) {
     if (cursor.done[0] || cursor.paused) continue;
@@ -208,10 +212,11 @@ std::vector<ShareCursor*> Pass::shares_by_need() {
   return order;
 }
 
-// The first job of the share, in O1 order, that can act in this phase does.
+// The first job of the share, in its order, that can act in this phase does.
 bool Pass::act_in_share(ShareCursor& cursor, Phase phase) {
-  const auto p = static_cast<std::size_t>(phase);
+  count_usage();
   for (GroupCursor* group : in_order(cursor, phase)) {
+    if (group->failed[static_cast<std::size_t>(phase)]) continue;
     const JobId job = group->head().id;
     switch (try_job(job, phase)) {
       case Outcome::kActed:
@@ -223,11 +228,11 @@ bool Pass::act_in_share(ShareCursor& cursor, Phase phase) {
         cursor.paused = true;
         return false;
       case Outcome::kFailed:
-        group->failed[p] = true;
+        fail_alike(cursor, *group, phase);
         break;
     }
   }
-  cursor.done[p] = true;
+  cursor.done[static_cast<std::size_t>(phase)] = true;
   return false;
 }
 
@@ -284,17 +289,19 @@ bool Pass::run_borrowers() {
   }
 }
 
-// The share's first job, in O1 order, that can start now or make room in its own share.
+// The share's first job, in its order, that can start now or make room in its own share.
 const WaitKey* Pass::first_borrower(ShareCursor& cursor) {
   if (cursor.done[1]) return nullptr;
+  count_usage();
   for (GroupCursor* group : in_order(cursor, Phase::kBorrowers)) {
+    if (group->failed[1]) continue;
     const Job& job = view_.job(group->head().id);
     const std::optional<Holding> kept = lift_kept(job.id);
     const bool could = could_borrow(job);
     lifted_ = JobId();
     if (kept) ledger_.add(*kept);
     if (could) return &group->head();
-    group->failed[1] = true;
+    fail_alike(cursor, *group, Phase::kBorrowers);
   }
   cursor.done[1] = true;
   return nullptr;
@@ -310,6 +317,7 @@ bool Pass::could_borrow(const Job& job) {
 }
 
 void Pass::explain_all() {
+  count_usage();
   for (ShareCursor& cursor : shares_) {
     std::vector<GroupCursor*> groups;
     for (GroupCursor& group : cursor.groups) {
@@ -324,13 +332,15 @@ void Pass::explain_all() {
       if (group.next != group.group->jobs.end()) groups.push_back(&group);
     }
     std::sort(groups.begin(), groups.end(),
-              [](const GroupCursor* a, const GroupCursor* b) { return a->head() < b->head(); });
+              [](const GroupCursor* a, const GroupCursor* b) { return a->turn() < b->turn(); });
     std::map<ReasonCode, JobId> seen;
+    Answers answers;
     for (GroupCursor* group : groups) {
       const Job& job = view_.job(group->head().id);
+      plan_.next_wakeup = std::min(plan_.next_wakeup, overtakes_head_at(cursor, *group));
       Reason reason = why_never_cached(view_, job, cache_);
       if (reason.code == ReasonCode::kNone) {
-        group->verdict = group->recalled != nullptr ? *group->recalled : why_waits(job);
+        group->verdict = answer_for(cursor, *group, answers);
         reason = group->verdict.reason;
         plan_.next_wakeup = std::min(plan_.next_wakeup, group->verdict.until);
       }
@@ -342,7 +352,7 @@ void Pass::explain_all() {
         }
       }
       const JobId alone = group->group == nullptr ? job.id : JobId();
-      plan_.reasons.push_back({cursor.share->id, group->cls, reason, alone});
+      plan_.reasons.push_back({cursor.share->id, group->key, reason, alone});
     }
   }
 }

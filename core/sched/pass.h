@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/model/plan.h"
+#include "core/model/turn.h"
 #include "core/model/view.h"
 #include "core/sched/ask.h"
 #include "core/sched/explain.h"
@@ -20,9 +21,10 @@
 
 namespace gpuq::sched {
 
-/// The waiting jobs of one class in one share, taken from the front.
+/// The waiting jobs of one class in one share, and where it matters of one user, taken from the
+/// front.
 struct GroupCursor {
-  ClassId cls;
+  GroupKey key;
   const WaitGroup* group = nullptr;  ///< Null: a single job that lost a part of its booking (P7).
   std::set<WaitKey>::const_iterator next;
   WaitKey single;
@@ -31,8 +33,12 @@ struct GroupCursor {
   bool failed[2] = {false, false};  ///< By phase; the rest of the group would fail too (O7).
   /// It failed in the last pass and nothing has changed since.
   const WaitVerdict* recalled = nullptr;
-  WaitVerdict verdict;  ///< Of this pass, once it is explained.
+  WaitVerdict verdict;                ///< Of this pass, once it is explained.
+  const UsageValue* usage = nullptr;  ///< Of the user (O10); null: none counts.
   [[nodiscard]] const WaitKey& head() const { return group != nullptr ? *next : single; }
+  [[nodiscard]] Turn turn() const {
+    return turn_of(head(), usage != nullptr ? *usage : UsageValue());
+  }
 };
 
 /// O5, O6: the head of a share that holds capacity.
@@ -87,6 +93,16 @@ class Pass {
                                           const std::vector<InstanceUse>& uses) const;
   [[nodiscard]] bool try_takeover(const Ask& ask);
   [[nodiscard]] bool may_take_over(const Ask& ask, const Holding& booking) const;
+
+  // fair.cc
+  using Answers = std::map<std::pair<ClassId, std::int32_t>, const WaitVerdict*>;
+  [[nodiscard]] const UsageValue* usage_of(const Share& share, const Job& job);
+  [[nodiscard]] Turn turn_of_job(const Job& job);
+  void count_usage();
+  [[nodiscard]] WaitVerdict answer_for(const ShareCursor& cursor, const GroupCursor& group,
+                                       Answers& answers);
+  [[nodiscard]] Time overtakes_head_at(const ShareCursor& cursor, const GroupCursor& group);
+  static void fail_alike(ShareCursor& cursor, const GroupCursor& failed, Phase phase);
 
   // pass.cc
   void run_queue(const Queue& queue, const Environment& env);
@@ -174,6 +190,8 @@ class Pass {
   IdleOrder idle_order_ = IdleOrder::kFifo;  ///< Of the queue.
   bool min_runtime_counts_ = false;          ///< Some share of the queue has one (P11).
   std::vector<ShareCursor> shares_;
+  std::map<UsageKey, UsageValue> users_;  ///< O10: of those who wait, as of change `counted_at_`.
+  std::uint64_t counted_at_ = 0;
   /// Starts of this pass: holding -> decision index. The latest comes first.
   std::map<HoldingKey, std::size_t> fresh_;
   std::map<HoldingKey, Holding> on_booking_;  ///< Of these, on which booking.

@@ -266,6 +266,7 @@ Result<QueueDef> changed_share(const PolicyTables& policy, const ShareStep& step
   def.min_runtime = step.min_runtime.value_or(def.min_runtime);
   if (step.head_wait_limit) def.head_wait_limit = step.head_wait_limit;
   if (step.grace) def.grace = step.grace;
+  def.user_order = step.user_order.value_or(def.user_order);
   def.enabled = step.enabled.value_or(def.enabled);
   QueueDef queue;
   queue.name = policy.queue((*share)->queue)->def.name;

@@ -121,7 +121,7 @@ std::optional<JobId> Runner::find(const TimelineStep& at, const std::string& job
 
 void Runner::apply(const TimelineStep& at, const SubmitStep& step) {
   SubmitCommand command;
-  command.user = "simulate";
+  command.user = step.user;
   command.jobs.push_back(step.request);
   for (const auto& [name, condition] : step.depends_on) {
     const auto on = find(at, name);

@@ -19,6 +19,7 @@ struct SubmitStep {
   JobRequest request;  ///< `name` = the scenario's job name; queue may be "" (the only queue).
   Duration runtime{std::chrono::hours(1)};  ///< Of an attempt that nobody stops.
   Duration start_delay{0};                  ///< Time in STARTING.
+  std::string user = "simulate";
   /// J3: on jobs submitted before, by name; `request.depends_on` is empty.
   std::vector<std::pair<std::string, DependencyCondition>> depends_on;
   std::optional<Duration> checkpoint;  ///< A new attempt goes on from the last multiple.
@@ -49,6 +50,7 @@ struct ShareStep {
   std::optional<Duration> min_runtime;
   std::optional<Duration> head_wait_limit;
   std::optional<Duration> grace;
+  std::optional<UserOrder> user_order;
   std::optional<bool> enabled;
   bool drain = false;  ///< P12
 };

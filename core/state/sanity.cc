@@ -147,6 +147,27 @@ std::string check_sums(const State& state) {
   return {};
 }
 
+// Everybody who holds something is charged for it, and nobody for what is not held.
+std::string check_users(const State& state) {
+  for (const Share& share : state.policy().shares) {
+    for (const Unit& unit : state.policy().units) {
+      for (const std::string& name : state.ledger().users(share.id, unit.id)) {
+        const UsageKey user{share.id, UsageKind::kUser, unit.id, name};
+        if (state.usage().held(user) == state.held_of(user)) continue;
+        return fmt::format("user '{}' is charged for another amount than it holds in share {}",
+                           name, share.def.name);
+      }
+    }
+  }
+  for (const auto& [key, record] : state.usage().records()) {
+    if (record.held != state.held_of(key)) {
+      return fmt::format("share {} or its user '{}' is charged for what nobody holds",
+                         key.share.value, key.name);
+    }
+  }
+  return {};
+}
+
 // Usage is counted of what the ledger says, and of nothing else.
 std::string check_usage(const State& state) {
   for (const Share& share : state.policy().shares) {
@@ -159,7 +180,8 @@ std::string check_usage(const State& state) {
       }
     }
   }
-  return state.usage().fault_at(state.last_time());
+  if (std::string fault = state.usage().fault_at(state.last_time()); !fault.empty()) return fault;
+  return check_users(state);
 }
 
 }  // namespace
@@ -171,9 +193,12 @@ std::string State::sanity_check() const {
   }
   for (const auto& [share, waiting] : waiting_) {
     std::size_t count = waiting.booked.size();
-    for (const auto& [cls, group] : waiting.groups) {
+    for (const auto& [key, group] : waiting.groups) {
       count += group.jobs.size();
       if (group.jobs.empty()) return "an empty group of waiting jobs";
+      for (const WaitKey& wait : group.jobs) {
+        if (group_of(job(wait.id)) != key) return "a waiting job is in the group of another user";
+      }
     }
     if (count != static_cast<std::size_t>(waiting.count)) return "waiting jobs are miscounted";
   }

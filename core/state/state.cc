@@ -109,7 +109,7 @@ void State::put(const PutAttempt& change) {
     live_attempts_.insert(attempt.id);
     ledger_.add(holding_of(attempt));
   }
-  held_changes(attempt.share, attempt.unit);
+  held_changes(attempt.share, attempt.unit, jobs_.at(attempt.job).user);
   touched_.attempts.insert(attempt.id);
 }
 
@@ -121,7 +121,7 @@ void State::put(const PutBooking& change) {
   if (bookings_.contains(booking.job)) ledger_.remove(booking_key(booking.job));
   bookings_[booking.job] = booking;
   ledger_.add(holding_of(booking));
-  held_changes(booking.share, booking.unit);
+  held_changes(booking.share, booking.unit, job.user);
   index_job(job);
   touched_.bookings.insert(booking.job);
 }
@@ -133,7 +133,7 @@ void State::put(const DropBooking& change) {
   const Job& job = jobs_.at(change.job);
   unindex_job(job);
   ledger_.remove(booking_key(change.job));
-  held_changes(it->second.share, it->second.unit);
+  held_changes(it->second.share, it->second.unit, job.user);
   bookings_.erase(it);
   index_job(job);
   touched_.bookings.insert(change.job);
@@ -185,12 +185,11 @@ void State::put(const DropNode& change) {
 
 void State::put(const PutPolicy& change) {
   usage_.set_policy(change.tables, last_time_);
-  policy_ = change.tables;
+  const PolicyTables before = std::exchange(policy_, change.tables);
   touched_.policy = true;
   rebuild_ledger();
-  for (const Share& share : policy_.shares) {
-    for (const Unit& unit : policy_.units) held_changes(share.id, unit.id);
-  }
+  held_by_all();
+  regroup_waiting(before);
 }
 
 void State::put(const PutToken& change) {
@@ -219,6 +218,29 @@ void State::put(const ArchiveJob& change) {
   touched_.archived.push_back(change.id);
 }
 
+GroupKey State::group_of(const Job& job) const {
+  const Share* share = policy_.share(job.share);
+  const bool by_user = share != nullptr && share->def.user_order == UserOrder::kFair;
+  return {job.cls, by_user ? job.user : std::string()};
+}
+
+// A share that orders by users from now on, or no longer, groups its waiting jobs anew.
+void State::regroup_waiting(const PolicyTables& before) {
+  for (auto& [id, waiting] : waiting_) {
+    const Share* old = before.share(id);
+    const Share* now = policy_.share(id);
+    if (old == nullptr || now == nullptr || old->def.user_order == now->def.user_order) continue;
+    const auto groups = std::exchange(waiting.groups, {});
+    for (const auto& [key, group] : groups) {
+      for (const WaitKey& wait : group.jobs) {
+        WaitGroup& to = waiting.groups[group_of(jobs_.at(wait.id))];
+        to.jobs.insert(wait);
+        to.reason = group.reason;
+      }
+    }
+  }
+}
+
 void State::index_job(const Job& job) {
   if (is_terminal(job.state)) ended_jobs_.insert(job.id);
   if (job.state == JobState::kPending && job.retry_at != kNoTime) {
@@ -233,7 +255,7 @@ void State::index_job(const Job& job) {
   if (bookings_.contains(job.id)) {
     share.booked.insert(wait_key(job));
   } else {
-    std::set<WaitKey>& jobs = share.groups[job.cls].jobs;
+    std::set<WaitKey>& jobs = share.groups[group_of(job)].jobs;
     jobs.insert(jobs.end(), wait_key(job));
   }
 }
@@ -254,7 +276,7 @@ void State::unindex_job(const Job& job) {
     share.booked.erase(wait_key(job));
     return;
   }
-  const auto group = share.groups.find(job.cls);
+  const auto group = share.groups.find(group_of(job));
   group->second.jobs.erase(wait_key(job));
   if (group->second.jobs.empty()) share.groups.erase(group);
 }
@@ -267,6 +289,7 @@ Holding State::holding_of(const Attempt& attempt) const {
   holding.share = attempt.share;
   holding.unit = attempt.unit;
   holding.demand = attempt.demand;
+  holding.user = job.user;
   holding.priority = job.priority;
   holding.preemptible = classes_.at(job.cls).preemptible;
   holding.stopping = attempt.stopping();
@@ -284,6 +307,7 @@ Holding State::holding_of(const Booking& booking) const {
   holding.share = booking.share;
   holding.unit = booking.unit;
   holding.demand = booking.demand;
+  holding.user = job.user;
   holding.priority = job.priority;
   holding.preemptible = classes_.at(job.cls).preemptible;
   holding.started = booking.made_at;
@@ -301,13 +325,27 @@ void State::rebuild_ledger() {
   ledger_.refresh_pools(policy_, nodes_);
 }
 
-void State::held_changes(ShareId share, UnitId unit) {
+void State::held_changes(ShareId share, UnitId unit, const std::string& user) {
   if (usage_.counts(share, UsageKind::kBorrowed)) {
     uncharged_.insert({share, UsageKind::kBorrowed, unit, {}});
   }
+  if (usage_.counts(share, UsageKind::kUser)) {
+    uncharged_.insert({share, UsageKind::kUser, unit, user});
+  }
+}
+
+// Under another policy other things count.
+void State::held_by_all() {
+  for (const auto& [key, holding] : ledger_.holdings()) {
+    held_changes(holding.share, holding.unit, holding.user);
+  }
+  for (const auto& [key, record] : usage_.records()) uncharged_.insert(key);
 }
 
 Amount State::held_of(const UsageKey& key) const {
+  if (key.kind == UsageKind::kUser) {
+    return ledger_.held_by(key.share, key.unit, key.name, View::kNow);
+  }
   const Amount held = ledger_.held(key.share, key.unit, View::kNow);
   return std::max(kZero, held - ledger_.cap(key.share, key.unit));
 }
@@ -326,7 +364,7 @@ void State::set_reasons(const std::vector<GroupReason>& reasons) {
     }
     const auto share = waiting_.find(reason.share);
     if (share == waiting_.end()) continue;
-    if (WaitGroup* group = find_in(share->second.groups, reason.cls)) {
+    if (WaitGroup* group = find_in(share->second.groups, reason.group)) {
       group->reason = reason.reason;
     }
   }
@@ -425,7 +463,7 @@ Reason State::reason_of(JobId id) const {
   }
   const auto share = waiting_.find(job->share);
   if (share == waiting_.end()) return reason;
-  const auto group = share->second.groups.find(job->cls);
+  const auto group = share->second.groups.find(group_of(*job));
   if (group == share->second.groups.end()) return reason;
   reason = group->second.reason;
   const JobId first = group->second.jobs.begin()->id;

@@ -104,6 +104,8 @@ class State final : public StateView {
   /// J3: the waiting jobs that depend on `job`, ascending; null when none.
   [[nodiscard]] const std::set<JobId>* dependants(JobId job) const;
   [[nodiscard]] const std::map<JobId, std::set<JobId>>& dependants() const { return dependants_; }
+  /// The group that the job waits in, or would.
+  [[nodiscard]] GroupKey group_of(const Job& job) const;
   /// Exactly one typed reason for every waiting job (section "Why a job waits"); O(log n).
   [[nodiscard]] Reason reason_of(JobId id) const;
   [[nodiscard]] const UsageBook& usage() const { return usage_; }
@@ -146,7 +148,9 @@ class State final : public StateView {
   void refresh_holdings(const Job& job);
   void unindex_preemption(const Preemption& record);
   void rebuild_ledger();
-  void held_changes(ShareId share, UnitId unit);
+  void held_changes(ShareId share, UnitId unit, const std::string& user);
+  void held_by_all();
+  void regroup_waiting(const PolicyTables& before);
   void charge_usage();
   [[nodiscard]] Holding holding_of(const Attempt& attempt) const;
   [[nodiscard]] Holding holding_of(const Booking& booking) const;

@@ -20,6 +20,7 @@ void UsageBook::set_policy(const PolicyTables& policy, Time now) {
     if (how == nullptr) continue;
     Rule rule{how->def.half_life, {}};
     if (how->def.idle_order == IdleOrder::kDecayedUsage) rule.kinds.insert(UsageKind::kBorrowed);
+    if (share.def.user_order == UserOrder::kFair) rule.kinds.insert(UsageKind::kUser);
     if (!rule.kinds.empty()) rules_.emplace(share.id, std::move(rule));
   }
   std::erase_if(records_, [&](const auto& entry) {

@@ -115,6 +115,20 @@ SchedulingPolicyDef read_scheduling_policy(const v1::SchedulingPolicy& from, Fin
   return def;
 }
 
+UserOrder read_user_order(v1::UserOrder from, Findings findings) {
+  switch (from) {
+    case v1::USER_ORDER_UNSPECIFIED:
+    case v1::USER_ORDER_FIFO:
+      return UserOrder::kFifo;
+    case v1::USER_ORDER_FAIR:
+      return UserOrder::kFair;
+    default:
+      findings.add("user_order", fmt::format("user_order {} is not known: use FIFO or FAIR",
+                                             static_cast<int>(from)));
+      return UserOrder::kFifo;
+  }
+}
+
 ShareDef read_share(const v1::QuotaShare& from, Findings findings) {
   ShareDef def;
   def.name = from.quota_share_name();
@@ -159,6 +173,7 @@ ShareDef read_share(const v1::QuotaShare& from, Findings findings) {
                  check_range("head_wait_limit_ms", from.head_wait_limit_ms(), 0, kMaxWait));
     def.head_wait_limit = Duration(from.head_wait_limit_ms());
   }
+  def.user_order = read_user_order(from.user_order(), findings);
   refuse_labels(from.labels(), findings);
   return def;
 }

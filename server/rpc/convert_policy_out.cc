@@ -130,6 +130,8 @@ v1::QuotaShare write(const Share& share, const std::string& queue) {
   preemption.set_min_runtime_ms(share.def.min_runtime.count());
   if (share.def.grace) preemption.set_grace_ms(share.def.grace->count());
   if (share.def.head_wait_limit) out.set_head_wait_limit_ms(share.def.head_wait_limit->count());
+  out.set_user_order(share.def.user_order == UserOrder::kFair ? v1::USER_ORDER_FAIR
+                                                              : v1::USER_ORDER_FIFO);
   out.set_status(share.deleting ? v1::OBJECT_STATUS_DELETING : v1::OBJECT_STATUS_VALID);
   set_version(out);
   return out;

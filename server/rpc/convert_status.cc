@@ -31,8 +31,8 @@ Counts count(const State& state) {
   }
   for (const Share& share : state.policy().shares) {
     const WaitingShare& waiting = state.waiting(share.id);
-    for (const auto& [id, group] : waiting.groups) {
-      const JobClass& cls = state.job_class(id);
+    for (const auto& [key, group] : waiting.groups) {
+      const JobClass& cls = state.job_class(key.cls);
       const UnitRequest& first = cls.units.front();
       counts.waiting_milli[{share.id, first.unit}] +=
           first.count.milli * cls.instances * static_cast<std::int64_t>(group.jobs.size());
@@ -157,7 +157,18 @@ class StatusWriter {
       const UsageKey key{share.id, UsageKind::kBorrowed, unit.id, {}};
       out.set_borrowed_usage_milli(to_amount(state_.usage(key, now_)).milli);
     }
+    write_users(share, unit, out);
     return borrowed;
+  }
+
+  void write_users(const Share& share, const Unit& unit, v1::ShareUsage& out) const {
+    for (const auto& [key, record] : state_.usage().records()) {
+      if (key.share != share.id || key.kind != UsageKind::kUser || key.unit != unit.id) continue;
+      v1::UserUsage& shown = *out.add_users();
+      shown.set_user(key.name);
+      shown.set_held_milli(record.held.milli);
+      shown.set_usage_milli(to_amount(state_.usage(key, now_)).milli);
+    }
   }
 
   // What is borrowed is lent by the lending shares with idle capacity, shown in their order: which

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/model/turn.h"
 #include "server/rpc/convert_job.h"
 
 namespace gpuq::rpc {
@@ -41,17 +42,6 @@ void fill_numbers(const Reason& reason, v1::WaitReason& out) {
 std::string node_name(const State& state, NodeId id) {
   const Node* node = state.find_node(id);
   return node != nullptr ? node->name : "";
-}
-
-std::int64_t jobs_ahead(const State& state, const Job& job) {
-  const WaitingShare& waiting = state.waiting(job.share);
-  const WaitKey key = wait_key(job);
-  const auto before = [&](const std::set<WaitKey>& jobs) {
-    return std::distance(jobs.begin(), jobs.lower_bound(key));
-  };
-  std::int64_t ahead = before(waiting.booked);
-  for (const auto& [cls, group] : waiting.groups) ahead += before(group.jobs);
-  return ahead;
 }
 
 void fill_quota(const State& state, const Job& job, UnitId unit, Amount demand,
@@ -277,7 +267,7 @@ void fill_explanation(const State& state, const Job& job, v1::ExplainResponse& o
   if (job.state > JobState::kRunnable) return;
   fill_reason(state, job, *out.mutable_reason());
   const bool competes = job.state == JobState::kRunnable;  // It waits for nobody's capacity before.
-  if (competes) out.set_jobs_ahead(jobs_ahead(state, job));
+  if (competes) out.set_jobs_ahead(jobs_before(state, job, state.last_time()));
   if (competes && state.policy().share(job.share) != nullptr) fill_holders(state, job, unit, out);
   fill_would_start(state, job, reason, out);
   if (const Booking* booking = state.find_booking(job.id)) {

@@ -15,7 +15,7 @@ inline constexpr const char* kQueueColumns =
     "id, name, priority, scheduling_policy, enabled, deleting";
 inline constexpr const char* kShareColumns =
     "id, queue, name, strategy, borrow_limit, in_share_preemption, min_runtime, grace, "
-    "head_wait_limit, enabled, deleting";
+    "head_wait_limit, user_order, enabled, deleting";
 inline constexpr const char* kNodeColumns =
     "id, name, cpus, memory_mib, link, admin, healthy, health_reason, environment, boot_id, "
     "state_dir_id, agent_version, address";
@@ -73,7 +73,8 @@ void queue_fields(R& r, F&& f) {
 template <typename R, typename F>
 void share_fields(R& r, F&& f) {
   f(r.id, r.queue, r.def.name, r.def.strategy, r.def.borrow_limit, r.def.in_share_preemption,
-    r.def.min_runtime, r.def.grace, r.def.head_wait_limit, r.def.enabled, r.deleting);
+    r.def.min_runtime, r.def.grace, r.def.head_wait_limit, r.def.user_order, r.def.enabled,
+    r.deleting);
 }
 
 template <typename R, typename F>

@@ -15,8 +15,9 @@ std::string ms(Duration duration) { return fmt::format("{}ms", duration.count())
 
 std::string text(const sim::SubmitStep& step) {
   const JobRequest& job = step.request;
-  std::string line = fmt::format("submit: {{job: {}, share: {}, runtime: {}, priority: {}",
-                                 job.name, job.share, ms(step.runtime), job.priority);
+  std::string line =
+      fmt::format("submit: {{job: {}, share: {}, user: {}, runtime: {}, priority: {}", job.name,
+                  job.share, step.user, ms(step.runtime), job.priority);
   if (job.instances != 1) line += fmt::format(", instances: {}", job.instances);
   if (job.grace) line += fmt::format(", grace: {}", ms(*job.grace));
   if (job.timeout) line += fmt::format(", timeout: {}", ms(*job.timeout));
@@ -69,6 +70,7 @@ std::string text(const sim::ShareStep& step) {
   if (step.drain) line += ", drain: true";
   if (step.min_runtime) line += fmt::format(", min_runtime: {}", ms(*step.min_runtime));
   if (step.head_wait_limit) line += fmt::format(", head_wait_limit: {}", ms(*step.head_wait_limit));
+  if (step.user_order) line += fmt::format(", user_order: {}", to_string(*step.user_order));
   if (step.in_share_preemption) {
     line += fmt::format(", in_share_preemption: {}", *step.in_share_preemption);
   }

@@ -121,7 +121,7 @@ class DriveOn {
 
   void apply(const sim::SubmitStep& step) {
     SubmitCommand command;
-    command.user = "test";
+    command.user = step.user;
     command.jobs.push_back(step.request);
     for (const auto& [name, condition] : step.depends_on) {
       if (!names_.contains(name)) continue;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/engine/transaction.h"
+#include "core/model/turn.h"
 #include "core/sched/explain.h"
 #include "core/sched/planner.h"
 #include "tests/property/recount.h"
@@ -239,7 +240,7 @@ const Job* holding_head(const State& state, ShareId share, Time now) {
     if (job.state != JobState::kRunnable || job.share != share) continue;
     if (state.find_booking(id) != nullptr) continue;
     if (sched::why_never_cached(state, job, cache).code != ReasonCode::kNone) continue;
-    if (head == nullptr || wait_key(job) < wait_key(*head)) head = &job;
+    if (head == nullptr || turn_of(state, job, now) < turn_of(state, *head, now)) head = &job;
   }
   if (head == nullptr) return nullptr;
   const auto limit = state.policy().share(share)->def.head_wait_limit;
@@ -303,7 +304,7 @@ std::string check_book_decision(const State& state, const Decision& d,
 std::string check_behind_head(const State& state, const Decision& d, Time now) {
   const Job& job = state.job(d.job);
   const Job* head = holding_head(state, job.share, now);
-  if (head == nullptr || wait_key(job) <= wait_key(*head)) return {};
+  if (head == nullptr || turn_of(state, job, now) <= turn_of(state, *head, now)) return {};
   if (state.find_booking(d.job) != nullptr) return {};  // What it keeps may be what the head lacks.
   if (!d.evictions.empty()) {
     return fault_of(d, fmt::format("evicts behind job {}, which holds (O5)", head->id.value));

@@ -148,6 +148,7 @@ class CaseMaker {
     if (dice_.one_in(4)) share.min_runtime = Seconds(dice_.pick<int>({5, 10, 40}));
     if (dice_.one_in(3)) share.head_wait_limit = Seconds(dice_.pick<int>({0, 0, 10, 60}));
     if (dice_.one_in(4)) share.grace = Seconds(dice_.pick<int>({0, 5, 60}));
+    if ((index + count) % 2 == 0) share.user_order = UserOrder::kFair;
     return share;
   }
 
@@ -187,6 +188,7 @@ class CaseMaker {
     JobRequest& job = step.request;
     job.name = fmt::format("j{}", submitted_++);
     job.share = dice_.pick(shares_);
+    step.user = fmt::format("u{}", submitted_ % 3);
     job.priority = dice_.roll(5);
     job.held = dice_.one_in(12);
     while (submitted_ > 1 && dice_.one_in(5)) {
@@ -239,7 +241,10 @@ class CaseMaker {
     sim::ShareStep step;
     step.share = dice_.pick(shares_);
     step.drain = dice_.one_in(3);
-    switch (dice_.roll(6)) {
+    switch (dice_.roll(7)) {
+      case 6:
+        step.user_order = dice_.pick<UserOrder>({UserOrder::kFifo, UserOrder::kFair});
+        break;
       case 5:
         step.head_wait_limit = Seconds(dice_.pick<int>({0, 10, 900}));
         break;

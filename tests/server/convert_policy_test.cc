@@ -38,12 +38,14 @@ constexpr const char* kDocument = R"(
       in_share_preemption: IN_SHARE_PREEMPTION_ENABLED min_runtime_ms: 900000 grace_ms: 60000
     }
     head_wait_limit_ms: 0
+    user_order: USER_ORDER_FAIR
   }
   quota_shares {
     quota_share_name: "production" job_queue: "training" state: ADMIN_STATE_ENABLED
     capacity_limits { capacity_unit: "a100" max_capacity_milli: 24000 }
     resource_sharing_configuration { strategy: SHARING_STRATEGY_RESERVE }
     preemption_configuration { in_share_preemption: IN_SHARE_PREEMPTION_DISABLED }
+    user_order: USER_ORDER_FIFO
   }
 )";
 
@@ -139,6 +141,10 @@ const BadPolicy kBadPolicies[] = {
      "scheduling_policies { name: 'p' "
      "quota_share_policy { idle_resource_assignment_strategy: 7 } }",
      "scheduling_policies[0].quota_share.idle_resource_assignment", "7 is not known"},
+    {"UnknownUserOrder",
+     "job_queues { job_queue_name: 'q' } quota_shares { quota_share_name: 's' job_queue: 'q' "
+     "resource_sharing_configuration { strategy: SHARING_STRATEGY_LEND } user_order: 7 }",
+     "job_queues[0].quota_shares[0].user_order", "7 is not known: use FIFO or FAIR"},
     {"NegativeCap",
      "job_queues { job_queue_name: 'q' } quota_shares { quota_share_name: 's' job_queue: 'q' "
      "resource_sharing_configuration { strategy: SHARING_STRATEGY_LEND } "

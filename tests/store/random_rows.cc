@@ -65,6 +65,7 @@ Share BatchGenerator::share(ShareId id, QueueId queue) {
   result.def.min_runtime = duration();
   result.def.grace = maybe_duration();
   result.def.head_wait_limit = maybe_duration();
+  result.def.user_order = static_cast<UserOrder>(number(1, 2));
   result.def.enabled = chance(70);
   result.deleting = chance(20);
   return result;

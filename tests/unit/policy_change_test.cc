@@ -227,7 +227,8 @@ TEST(PolicyChange, OutOfRangeValuesFromTheWireAreRefused) {
   command.doc.units->front().gpus = 1025;
   command.doc.policies->front().idle_order = static_cast<IdleOrder>(4);
   command.doc.policies->front().half_life = Duration(59'999);
-  EXPECT_EQ(errors(bench.plan(command)).size(), 10u);  // borrow_limit counts twice.
+  share.user_order = static_cast<UserOrder>(3);
+  EXPECT_EQ(errors(bench.plan(command)).size(), 11u);  // borrow_limit counts twice.
 }
 
 TEST(PolicyChange, SharesAndUnitsAreLimitedInNumber) {

@@ -89,6 +89,7 @@ TEST(PolicyFile, RoundTripsThroughYaml) {
   odd.queues->front().shares[0].capacity_limits = {{"a100", Amount(250)}};
   odd.queues->front().shares[0].grace = Duration(1500);
   odd.queues->front().shares[0].head_wait_limit = Duration(0);
+  odd.queues->front().shares[0].user_order = UserOrder::kFair;
   const ParsedPolicy again = parse_policy_text(to_yaml(odd));
   ASSERT_TRUE(again.issues.empty()) << to_string(again.issues.front(), "f");
   EXPECT_EQ(again.doc, odd);
