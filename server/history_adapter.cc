@@ -7,8 +7,9 @@ namespace gpuq {
 namespace {
 
 rpc::ArchivedJob convert(store::ArchivedJob&& job) {
-  return {std::move(job.job),        std::move(job.cls),      std::move(job.queue_name),
-          std::move(job.share_name), std::move(job.attempts), std::move(job.preemptions)};
+  return {std::move(job.job),        std::move(job.cls),   std::move(job.queue_name),
+          std::move(job.share_name), std::move(job.array), std::move(job.attempts),
+          std::move(job.preemptions)};
 }
 
 }  // namespace
@@ -28,6 +29,7 @@ Result<std::vector<rpc::ArchivedJob>> StoreHistory::archived_page(
   query.name_glob = filter.name_glob;
   query.states = filter.states;
   query.jobs = filter.jobs;
+  query.members = filter.members;
   query.first = filter.first;
   query.last = filter.last;
   query.order =

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "core/base/amount.h"
+#include "core/model/array.h"
 
 namespace gpuq::cli {
 
@@ -83,6 +85,25 @@ std::string format_command(const google::protobuf::RepeatedPtrField<std::string>
     text += '\'';
     for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
     text += '\'';
+  }
+  return text;
+}
+
+std::string format_array(const v1::ArrayInfo& array) {
+  const v1::ArrayRange& range = array.range();
+  std::string text =
+      to_string(ArrayRange{range.first(), range.last(), std::max(range.step(), 1), range.limit()});
+  const v1::ArrayCounts& members = array.members();
+  const std::pair<std::int32_t, const char*> counts[] = {
+      {members.running(), "running"},     {members.starting(), "starting"},
+      {members.scheduled(), "scheduled"}, {members.runnable(), "runnable"},
+      {members.pending(), "pending"},     {members.succeeded(), "succeeded"},
+      {members.failed(), "failed"}};
+  const char* separator = ": ";
+  for (const auto& [count, state] : counts) {
+    if (count == 0) continue;
+    text += fmt::format("{}{} {}", separator, count, state);
+    separator = ", ";
   }
   return text;
 }

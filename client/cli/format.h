@@ -32,6 +32,16 @@ std::string format_nodes(const google::protobuf::RepeatedPtrField<std::string>& 
 /// Program and arguments, quoted as a shell would need it.
 std::string format_command(const google::protobuf::RepeatedPtrField<std::string>& words);
 
+/// "17"; "17.3" for a member of an array. `Job` is a whole job or a row.
+template <typename Job>
+std::string format_id(const Job& job) {
+  if (!job.has_member_of()) return std::to_string(job.job_id());
+  return std::to_string(job.member_of().array_job_id()) + "." +
+         std::to_string(job.member_of().index());
+}
+/// "0-99%10: 10 running, 85 pending, 5 succeeded".
+std::string format_array(const v1::ArrayInfo& array);
+
 bool is_terminal(v1::JobState state);
 bool is_waiting(v1::JobState state);
 

@@ -1,5 +1,6 @@
 #include "client/cli/job_file_spec.h"
 
+#include "client/cli/job_options.h"
 #include "client/cli/selector.h"
 
 namespace gpuq::cli {
@@ -76,6 +77,7 @@ Result<JobFileSpec> read_job_file(const std::string& path) {
   spec.set_image(job->image.value_or(""));
   spec.set_workdir(job->workdir.value_or(""));
   spec.set_hold(job->hold);
+  if (job->array) set_array(*job->array, spec);
   for (const auto& word : job->command) spec.add_command(word);
   spec.mutable_env()->insert(job->env.begin(), job->env.end());
   spec.mutable_labels()->insert(job->labels.begin(), job->labels.end());

@@ -219,13 +219,21 @@ Result<> apply_after(const char* option, const std::string& list, bool prefixed,
       id = part.substr(std::char_traits<char>::length(word));
       known = true;
     }
-    const auto number = parse_integer("", id, 1, std::numeric_limits<std::int64_t>::max());
-    if (!known || !number) {
+    const auto dot = id.find('.');
+    const auto number =
+        parse_integer("", id.substr(0, dot), 1, std::numeric_limits<std::int64_t>::max());
+    std::optional<std::int64_t> index;
+    if (dot != std::string::npos) {
+      const auto parsed = parse_integer("", id.substr(dot + 1), 0, kMaxArrayIndex);
+      if (parsed) index = *parsed;
+    }
+    if (!known || !number || index.has_value() != (dot != std::string::npos)) {
       return invalid(std::string(option) + ": '" + part + "' is not " +
-                     (prefixed ? "ok:ID, any:ID or fail:ID" : "the id of a job"));
+                     (prefixed ? "ok:ID, any:ID or fail:ID" : "the id of a job or member"));
     }
     auto* on = spec.add_depends_on();
     on->set_job_id(*number);
+    if (index) on->set_array_index(static_cast<std::int32_t>(*index));
     on->set_condition(condition);
   }
   return {};
@@ -238,6 +246,14 @@ Result<> apply_dependencies(const JobOptions& o, v1::JobSpec& spec) {
   for (const auto& list : o.after_ok) {
     if (auto done = apply_after("--after-ok", list, false, spec); !done) return done;
   }
+  return {};
+}
+
+Result<> apply_array(const JobOptions& o, v1::JobSpec& spec) {
+  if (!o.array) return {};
+  const auto range = parse_array(*o.array);
+  if (!range) return at_option("--array", range.error());
+  set_array(*range, spec);
   return {};
 }
 
@@ -269,6 +285,13 @@ Result<> check_command(const v1::JobSpec& spec) {
 
 }  // namespace
 
+void set_array(const ArrayRange& range, v1::JobSpec& spec) {
+  spec.mutable_array()->set_first(range.first);
+  spec.mutable_array()->set_last(range.last);
+  spec.mutable_array()->set_step(range.step);
+  spec.mutable_array()->set_limit(range.limit);
+}
+
 JobOptions overlay(const JobOptions& above, const JobOptions& below) {
   JobOptions o = above;
   keep(o.name, below.name);
@@ -293,6 +316,7 @@ JobOptions overlay(const JobOptions& above, const JobOptions& below) {
   keep(o.retry_backoff, below.retry_backoff);
   keep(o.preemption_retries, below.preemption_retries);
   keep(o.exit_zero_after_stop, below.exit_zero_after_stop);
+  keep(o.array, below.array);
   if (o.retry_on.empty()) o.retry_on = below.retry_on;
   o.env.insert(o.env.begin(), below.env.begin(), below.env.end());
   o.labels.insert(o.labels.begin(), below.labels.begin(), below.labels.end());
@@ -323,6 +347,7 @@ Result<> apply_options(const JobOptions& o, const Environment& environment, v1::
   if (auto done = apply_env(o.env, environment, spec); !done) return done;
   if (auto done = apply_labels(o.labels, spec); !done) return done;
   if (auto done = apply_dependencies(o, spec); !done) return done;
+  if (auto done = apply_array(o, spec); !done) return done;
   return set_integer("--priority", o.priority, 0, 9999, [&](std::int64_t v) {
     spec.set_scheduling_priority(static_cast<std::int32_t>(v));
   });

@@ -6,6 +6,7 @@
 
 #include "client/cli/options.h"
 #include "core/base/result.h"
+#include "core/model/array.h"
 #include "gpuq/v1/job.pb.h"
 
 namespace gpuq::cli {
@@ -22,6 +23,8 @@ JobOptions options_from_environment(const Environment& environment);
 /// Writes the options that are given into `spec`. kInvalidArgument names the option and the value.
 Result<> apply_options(const JobOptions& options, const Environment& environment,
                        v1::JobSpec& spec);
+
+void set_array(const ArrayRange& range, v1::JobSpec& spec);
 
 /// What is wrong whatever the server's state: no command, text that is not UTF-8, a command that no
 /// node can execute. Sizes as in job.proto.

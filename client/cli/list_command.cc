@@ -6,6 +6,7 @@
 
 #include "client/cli/commands.h"
 #include "client/cli/format.h"
+#include "client/cli/selector.h"
 #include "common/runtime/clocks.h"
 #include "core/base/text.h"
 
@@ -33,12 +34,26 @@ Result<> add_states(const ListOptions& options, v1::ListJobsRequest& request) {
     }
     request.add_states(state);
   }
-  if (!options.states.empty()) return {};
+  if (!options.states.empty() || !options.array.empty()) return {};
   if (options.history) {
     for (const auto state : kEndedStates) request.add_states(state);
   } else {
     for (const auto state : kActiveStates) request.add_states(state);
   }
+  return {};
+}
+
+/// The members in the order of their indexes, whoever's and in whatever state.
+Result<> add_array(const ListOptions& options, v1::ListJobsRequest& request) {
+  if (options.array.empty()) return {};
+  const auto selector = parse_selector(options.array);
+  if (!selector) return selector.error();
+  if (selector->kind != JobSelector::Kind::kId || selector->attempt != 0) {
+    return invalid("--array '" + options.array + "' is not the id of an array");
+  }
+  request.set_array_job_id(selector->first);
+  request.set_order(v1::LIST_ORDER_OLDEST_FIRST);
+  request.set_mine(false);
   return {};
 }
 
@@ -50,6 +65,7 @@ Result<v1::ListJobsRequest> make_request(const ListOptions& options) {
   request.set_quota_share_name(options.share);
   request.set_job_name(options.name);
   request.set_order(v1::LIST_ORDER_NEWEST_FIRST);
+  if (auto done = add_array(options, request); !done) return done.error();
   for (const auto& label : options.labels) {
     const auto equals = label.find('=');
     if (equals == std::string::npos || equals == 0) {
@@ -136,7 +152,19 @@ std::string time_text(const v1::JobSummary& job, std::int64_t now_ms) {
 }
 
 /// What a person wants to know next: why it waits, where it runs, how it ended.
+std::string detail_text(const v1::JobSummary& job);
+
+std::string array_text(v1::JobSummary job) {
+  const std::string counts = format_array(job.array());
+  job.clear_array();
+  const bool waits = !job.reason().code().empty();
+  if (waits) job.set_state(v1::JOB_STATE_RUNNABLE);
+  const std::string rest = waits || is_terminal(job.state()) ? detail_text(job) : "";
+  return rest.empty() ? counts : counts + "; " + rest;
+}
+
 std::string detail_text(const v1::JobSummary& job) {
+  if (job.has_array()) return array_text(job);
   if (is_waiting(job.state())) {
     if (job.reason().code().empty()) return job.status_reason();
     return job.reason().code() + ": " + job.reason().message();
@@ -167,7 +195,7 @@ void print(const Context& context, const std::vector<v1::JobSummary>& jobs, bool
   Table table(columns);
   const std::int64_t now_ms = wall_now_ms();
   for (const auto& job : jobs) {
-    std::vector<std::string> cells = {std::to_string(job.job_id()), cut_text(job.job_name(), 32)};
+    std::vector<std::string> cells = {format_id(job), cut_text(job.job_name(), 32)};
     if (everybody) cells.push_back(job.user());
     const std::size_t state_column = cells.size() + 2;
     cells.insert(

@@ -1,6 +1,7 @@
 #include <string>
 
 #include "client/cli/commands.h"
+#include "client/cli/format.h"
 #include "client/cli/output.h"
 #include "client/cli/selector.h"
 #include "common/policy/units.h"
@@ -38,6 +39,12 @@ Result<OutputSource> make_source(client::Client& client, const LogsOptions& opti
     return Error{ErrorCode::kInvalidArgument,
                  "'" + options.job + "' and --attempt name different attempts"};
   }
+  if (selected->job.has_array()) {
+    const std::string id = std::to_string(selected->job.job_id());
+    return Error{ErrorCode::kInvalidArgument,
+                 "job " + id + " is an array: name one of its members, such as " + id + "." +
+                     std::to_string(selected->job.array().range().first())};
+  }
   OutputSource source;
   source.job_id = selected->job.job_id();
   source.attempt =
@@ -52,7 +59,7 @@ Result<OutputSource> make_source(client::Client& client, const LogsOptions& opti
   }
   if (!options.follow && selected->job.attempt_count() == 0) {
     return Error{ErrorCode::kFailedPrecondition,
-                 "job " + std::to_string(source.job_id) + " has not started yet: add -f to wait"};
+                 "job " + format_id(selected->job) + " has not started yet: add -f to wait"};
   }
   return source;
 }

@@ -41,6 +41,7 @@ struct JobOptions {
   std::vector<std::string> labels;
   std::vector<std::string> after;     ///< "ok:12,any:13"
   std::vector<std::string> after_ok;  ///< "12,13"
+  std::optional<std::string> array;   ///< "0-99%10"
   bool no_preempt = false;
   bool hold = false;
 };
@@ -68,6 +69,7 @@ struct ListOptions {
   bool everybody = false;
   bool history = false;  ///< `gpuq history`
   std::string user, queue, share, name;
+  std::string array;  ///< The id of an array: its members.
   std::vector<std::string> states;
   std::vector<std::string> labels;
   std::int64_t limit = 1000;

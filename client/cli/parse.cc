@@ -33,7 +33,8 @@ struct Storage {
 };
 
 constexpr const char* kSelectors =
-    "JOB is an id (17), a range (1-10), last, name:GLOB or a UUID.\n";
+    "JOB is an id (17), a member of an array (17.3, 17.3-9), a range (1-10), last, name:GLOB\n"
+    "or a UUID.\n";
 
 std::string example(const std::string& lines) { return "Example:\n" + lines; }
 
@@ -116,6 +117,8 @@ void add_lists(CLI::App& app, Storage& s) {
   ls->add_option("--state", s.list.states, "In this state, ended ones too (may be repeated)")
       ->type_name("STATE")
       ->allow_extra_args(false);
+  ls->add_option("--array", s.list.array, "The members of this array, ended ones too")
+      ->type_name("JOB");
   CLI::App* history = command(app, s, "history", "What has ended, the newest first",
                               example("  gpuq history -a --limit 20"));
   add_filters(history, s.history);

@@ -57,8 +57,10 @@ void add_job_options(CLI::App& app, JobOptions& o) {
         "Environment variable; without a value the present one");
   texts(app, "--label,-l", o.labels, "KEY=VALUE", "Label");
   texts(app, "--after", o.after, "ok:ID,any:ID,fail:ID",
-        "Start it when these jobs have succeeded, ended or failed");
+        "Start it when these jobs, or members (17.3), have succeeded, ended or failed");
   texts(app, "--after-ok", o.after_ok, "ID,...", "Start it when these jobs have succeeded");
+  text(app, "--array,-a", o.array, "FIRST-LAST[:STEP][%LIMIT]",
+       "One job for each index, in GPUQ_ARRAY_INDEX; at most LIMIT of them at a time");
   app.add_flag("--hold", o.hold, "Submit it held: it waits for gpuq release")->group("Job");
   app.add_flag("--no-preempt", o.no_preempt, "Never give way to other jobs")->group("Job");
 }

@@ -131,6 +131,10 @@ int run(Context& context, const RunOptions& options) {
   const int made = make_job(
       context, JobSource{options.job, {}, options.script, options.command, options.strict}, spec);
   if (made != kDone) return made;
+  if (spec.has_array()) {
+    return context.fail(invalid(
+        "gpuq run follows one job and takes no array: use gpuq submit --array, then gpuq wait"));
+  }
   // Ctrl-C before there is a job waits for it, so that none is left behind.
   std::mutex mutex;
   std::condition_variable changed;

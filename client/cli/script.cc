@@ -8,6 +8,7 @@
 
 #include "client/cli/parse.h"
 #include "client/cli/values.h"
+#include "core/model/array.h"
 
 namespace gpuq::cli {
 
@@ -91,6 +92,11 @@ Result<std::vector<std::string>> dependency(const std::string& value) {
   return std::vector<std::string>{"--after", list};
 }
 
+Result<std::vector<std::string>> array(const std::string& value) {
+  if (auto range = parse_array(value); !range) return range.error();
+  return std::vector<std::string>{"--array", value};
+}
+
 Result<std::vector<std::string>> held(const std::string&) {
   return std::vector<std::string>{"--hold"};
 }
@@ -117,6 +123,8 @@ const std::map<std::string, Translation>& translations() {
       {"t", time_limit},
       {"dependency", dependency},
       {"d", dependency},
+      {"array", array},
+      {"a", array},
       {"hold", held},
       {"H", held},
       {"chdir", same("--workdir")},

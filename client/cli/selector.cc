@@ -5,6 +5,7 @@
 #include <set>
 
 #include "client/cli/values.h"
+#include "core/model/array.h"
 
 namespace gpuq::cli {
 
@@ -15,9 +16,10 @@ constexpr std::int64_t kMaxId = std::numeric_limits<std::int64_t>::max();
 constexpr std::size_t kMaxSelected = 100'000;
 
 Error no_id(const std::string& word) {
-  return Error{
-      ErrorCode::kInvalidArgument,
-      "'" + word + "' is no job: write an id (17), a range (1-10), last, name:GLOB or a UUID"};
+  return Error{ErrorCode::kInvalidArgument,
+               "'" + word +
+                   "' is no job: write an id (17), a member of an array (17.3, 17.3-9), a range "
+                   "(1-10), last, name:GLOB or a UUID"};
 }
 
 bool is_uuid(const std::string& text) {
@@ -38,9 +40,10 @@ v1::ListJobsRequest list_request(const JobSelector& selector, SelectScope scope)
   v1::ListJobsRequest request;
   request.set_page_size(1000);
   request.set_order(v1::LIST_ORDER_NEWEST_FIRST);
-  if (selector.kind == JobSelector::Kind::kRange) {
+  if (selector.kind != JobSelector::Kind::kName) {
     request.set_first_job_id(selector.first);
     request.set_last_job_id(selector.last);
+    if (selector.kind == JobSelector::Kind::kMembers) request.set_array_job_id(selector.array);
   } else {
     request.set_mine(true);
     request.set_job_name(selector.text);
@@ -101,6 +104,30 @@ Result<v1::Job> get_by_uuid(client::Client& client, const std::string& uuid) {
   return client.get_job(request);
 }
 
+/// From indexes to job numbers; the members of `array` that have them.
+Result<JobSelector> members_of(client::Client& client, const JobSelector& wanted,
+                               const std::string& word) {
+  auto job = get_by_id(client, wanted.first);
+  if (!job) return job.error();
+  if (!job->has_array()) {
+    return Error{ErrorCode::kNotFound, "'" + word + "': job " + std::to_string(wanted.first) +
+                                           " is no array: leave out what follows the point"};
+  }
+  const v1::ArrayRange& range = job->array().range();
+  const std::int32_t step = std::max(range.step(), 1);
+  const std::int32_t low = std::max(wanted.first_index, range.first());
+  const std::int32_t high = std::min(wanted.last_index, range.last());
+  JobSelector members = wanted;
+  members.array = job->job_id();
+  members.first = job->job_id() + 1 + (low - range.first() + step - 1) / step;
+  members.last = job->job_id() + 1 + (high - range.first()) / step;
+  if (low <= high && members.first <= members.last) return members;
+  const JobArray known{JobId(), {range.first(), range.last(), step}};
+  return Error{ErrorCode::kNotFound, "'" + word + "': array " + std::to_string(wanted.first) +
+                                         " has no such member: its indexes are " +
+                                         index_text(known.range)};
+}
+
 /// The ids that one selector stands for.
 Result<std::vector<std::int64_t>> resolve(client::Client& client, const JobSelector& selector,
                                           const std::string& word, SelectScope scope) {
@@ -116,15 +143,49 @@ Result<std::vector<std::int64_t>> resolve(client::Client& client, const JobSelec
     if (!job) return job.error();
     return std::vector<std::int64_t>{job->job_id()};
   }
-  auto ids = matching(client, selector, scope);
+  JobSelector mass = selector;
+  if (selector.kind == Kind::kMembers) {
+    auto members = members_of(client, selector, word);
+    if (!members) return members.error();
+    if (!selector.is_mass()) return std::vector<std::int64_t>{members->first};
+    mass = *members;
+  }
+  auto ids = matching(client, mass, scope);
   if (!ids || !ids->empty()) return ids;
   if (scope == SelectScope::kLeft) {
-    auto ended = any_matches(client, selector);
+    auto ended = any_matches(client, mass);
     if (!ended) return ended.error();
     if (*ended) return ids;
   }
   return nothing(std::string("no ") + (scope == SelectScope::kActive ? "active " : "") +
                  "job matches '" + word + "'");
+}
+
+}  // namespace
+
+namespace {
+
+/// "17.3" or "17.3-9"; `selector` holds the attempt.
+Result<JobSelector> parse_members(const std::string& base, const std::string& word,
+                                  JobSelector selector) {
+  const auto dot = base.find('.');
+  const std::string indexes = base.substr(dot + 1);
+  const auto dash = indexes.find('-');
+  const bool single = dash == std::string::npos;
+  const auto array = parse_integer("id", base.substr(0, dot), 1, kMaxId);
+  const auto first = parse_integer("index", indexes.substr(0, dash), 0, kMaxArrayIndex);
+  const auto last =
+      single ? first : parse_integer("index", indexes.substr(dash + 1), 0, kMaxArrayIndex);
+  if (!array || !first || !last || (!single && selector.attempt != 0)) return no_id(word);
+  if (*last < *first) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "range '" + word + "' ends before it begins: write the smaller index first"};
+  }
+  selector.kind = JobSelector::Kind::kMembers;
+  selector.first = selector.last = *array;
+  selector.first_index = static_cast<std::int32_t>(*first);
+  selector.last_index = static_cast<std::int32_t>(*last);
+  return selector;
 }
 
 }  // namespace
@@ -155,6 +216,7 @@ Result<JobSelector> parse_selector(const std::string& word) {
     selector.kind = Kind::kLast;
     return selector;
   }
+  if (base.find('.') != std::string::npos) return parse_members(base, word, selector);
   const auto dash = base.find('-');
   const auto first = parse_integer("id", base.substr(0, dash), 1, kMaxId);
   if (!first || (dash != std::string::npos && selector.attempt != 0)) return no_id(word);

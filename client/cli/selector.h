@@ -1,5 +1,6 @@
 #pragma once
-// Which jobs a word on the command line means: 17, 17#2, 1-10, last, name:sweep*, or a UUID.
+// Which jobs a word on the command line means: 17, 17#2, 17.3, 17.3-9, 1-10, last, name:sweep*, or
+// a UUID.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -10,15 +11,20 @@
 namespace gpuq::cli {
 
 struct JobSelector {
-  enum class Kind { kId, kRange, kLast, kName, kUuid };
+  enum class Kind { kId, kMembers, kRange, kLast, kName, kUuid };
   Kind kind = Kind::kId;
-  std::int64_t first = 0;    ///< kId, kRange; >= 1
-  std::int64_t last = 0;     ///< kId: = first; kRange: >= first
-  std::int32_t attempt = 0;  ///< "17#2", "last#2": 2; 0 = not given.
-  std::string text;          ///< kName: the glob; kUuid: in lower case.
+  std::int64_t first = 0;        ///< kId, kRange, kMembers (the array); >= 1
+  std::int64_t last = 0;         ///< kId: = first; kRange: >= first
+  std::int64_t array = 0;        ///< kMembers, once they are known: then first and last are theirs.
+  std::int32_t first_index = 0;  ///< kMembers
+  std::int32_t last_index = 0;   ///< kMembers; >= first_index
+  std::int32_t attempt = 0;      ///< "17#2", "last#2": 2; 0 = not given.
+  std::string text;              ///< kName: the glob; kUuid: in lower case.
 
   /// May stand for several jobs.
-  [[nodiscard]] bool is_mass() const { return kind == Kind::kRange || kind == Kind::kName; }
+  [[nodiscard]] bool is_mass() const {
+    return kind == Kind::kRange || kind == Kind::kName || first_index != last_index;
+  }
 };
 
 Result<JobSelector> parse_selector(const std::string& word);

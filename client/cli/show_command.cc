@@ -105,6 +105,7 @@ std::string dependencies_text(const v1::JobSpec& spec) {
     const bool failed = on.condition() == v1::DEPENDENCY_CONDITION_FAILED;
     const bool ended = on.condition() == v1::DEPENDENCY_CONDITION_ENDED;
     text += (text.empty() ? "" : ", ") + std::to_string(on.job_id()) +
+            (on.has_array_index() ? "." + std::to_string(on.array_index()) : "") +
             (failed  ? " FAILED"
              : ended ? " ENDED"
                      : " SUCCEEDED");
@@ -116,7 +117,9 @@ void print_job(const Context& context, const v1::Job& job) {
   const std::int64_t now_ms = wall_now_ms();
   const auto& spec = job.spec();
   Sheet sheet(context.terminal());
-  sheet.line("Job", std::to_string(job.job_id()) + "  " + spec.job_name());
+  sheet.line("Job", format_id(job) + "  " + spec.job_name());
+  if (job.has_member_of()) sheet.line("Number", std::to_string(job.job_id()));
+  if (job.has_array()) sheet.line("Members", format_array(job.array()));
   sheet.line("UUID", job.job_uuid());
   sheet.line("State", format_state(job.state()) + (job.is_terminated() ? " (cancelled)" : ""));
   sheet.line("Status", job.status_reason());

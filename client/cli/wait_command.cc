@@ -21,7 +21,7 @@ int report(const Context& context, const std::vector<v1::Job>& jobs) {
     if (context.json()) {
       context.print_json(job);
     } else if (job.state() != v1::JOB_STATE_SUCCEEDED) {
-      context.note("job " + std::to_string(job.job_id()) + " " + format_state(job.state()) +
+      context.note("job " + format_id(job) + " " + format_state(job.state()) +
                    (job.status_reason().empty() ? "" : ": " + job.status_reason()));
     }
   }
@@ -34,7 +34,7 @@ int report_timeout(const Context& context, const std::vector<v1::Job>& jobs,
   int count = 0;
   for (const auto& job : jobs) {
     if (is_terminal(job.state())) continue;
-    if (++count <= 10) waiting += " " + std::to_string(job.job_id());
+    if (++count <= 10) waiting += " " + format_id(job);
   }
   context.note("after " + timeout + " " + std::to_string(count) + " of " +
                std::to_string(jobs.size()) + " jobs have not ended:" + waiting +

@@ -56,9 +56,11 @@ void print_holders(const Terminal& terminal, const v1::ExplainResponse& why) {
 void print_why(const Context& context, const v1::ExplainResponse& why) {
   std::ostream& out = context.terminal().out;
   const auto& job = why.job();
-  out << "Job " << job.job_id() << " (" << one_line(job.job_name()) << ") is "
+  out << "Job " << format_id(job) << " (" << one_line(job.job_name()) << ") is "
       << format_state(job.state());
-  if (!is_waiting(job.state())) {
+  if (job.has_array()) out << ", " << format_array(job.array());
+  // Some members of an array may wait beside others that run.
+  if (!is_waiting(job.state()) && why.reason().code().empty()) {
     out << (job.status_reason().empty() ? "" : ": " + one_line(job.status_reason()))
         << "; it does not wait.\n";
     return;

@@ -136,6 +136,17 @@ void read_dependencies(MapReader& map, JobFile& job, Issues& issues) {
   });
 }
 
+void read_array(MapReader& map, JobFile& job) {
+  std::string text;
+  if (!map.text("array", text)) return;
+  auto range = parse_array(text);
+  if (range) {
+    job.array = *range;
+  } else {
+    map.error("array", range.error().message);
+  }
+}
+
 }  // namespace
 
 void read_job_name(MapReader& map, const std::string& key, JobFile& job) {
@@ -187,6 +198,7 @@ void read_job_keys(MapReader& map, JobFile& job, std::vector<FileIssue>& issues)
   if (map.word("exit_zero_after_stop", succeeds, {{"SUCCEEDED", true}, {"PREEMPTED", false}})) {
     job.exit_zero_after_stop_succeeds = succeeds;
   }
+  read_array(map, job);
   map.boolean("hold", job.hold);
   read_dependencies(map, job, issues);
 }

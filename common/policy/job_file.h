@@ -11,6 +11,7 @@
 #include "common/policy/file_issue.h"
 #include "core/base/amount.h"
 #include "core/base/time.h"
+#include "core/model/array.h"
 #include "core/model/job.h"
 
 namespace gpuq {
@@ -52,6 +53,7 @@ struct JobFile {
   std::optional<std::int32_t> preemption_retries;  ///< Before termination; unset = no limit.
   std::optional<Duration> grace;                   ///< At most 24 h.
   std::optional<bool> exit_zero_after_stop_succeeds;
+  std::optional<ArrayRange> array;  ///< `array: 0-99%10`
   bool hold = false;
   std::vector<JobDependency> depends_on;
   bool operator==(const JobFile&) const = default;

@@ -46,6 +46,7 @@ JobRequest to_request(const JobFile& job, bool short_form) {
   request.exit_rules = job.exit_rules;
   request.backoff = job.backoff.value_or(Duration(0));
   request.held = job.hold;
+  request.array = job.array;
   return request;
 }
 
@@ -121,6 +122,13 @@ void add_submit(const YamlNode& node, const sim::SubmitStep& step,
                           fmt::format("job {} is submitted twice, first in line {}",
                                       quote(copy.request.name), it->second));
       return;
+    }
+    if (copy.request.array) {
+      const JobArray array{JobId(), *copy.request.array};
+      for (std::int32_t k = 0; k < array.size(); ++k) {
+        reader.jobs.emplace(sim::member_name(copy.request.name, array.index(array.member(k))),
+                            node.at.line);
+      }
     }
     at.what = std::move(copy);
     reader.scenario.timeline.push_back(at);

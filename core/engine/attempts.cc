@@ -17,6 +17,7 @@ void send_start(Transaction& tx, const Attempt& attempt, std::int32_t instance) 
   order.node = attempt.instances[static_cast<std::size_t>(instance)].use.node;
   order.instance = instance;
   order.job = tx.state().job(attempt.job);
+  if (const JobArray* array = tx.state().array_of(attempt.job)) order.array = *array;
   order.cls = tx.state().job_class(order.job.cls);
   order.attempt = attempt;
   order.grace = grace_of(tx.state(), order.job);
@@ -189,7 +190,7 @@ void end_attempt_as(Transaction& tx, const std::string& actor, Attempt attempt,
       job.retry_at = tx.now() + wait;
       tx.wake_at(job.retry_at);
     }
-    job.state = waiting_state(job);
+    job.state = waiting_state(job);  // A member of an array keeps its place (J5).
     job.runnable_since = tx.now();
   } else {
     job.state = succeeded ? JobState::kSucceeded : JobState::kFailed;
@@ -235,6 +236,7 @@ void end_waiting_job(Transaction& tx, const std::string& actor, JobId id,
 void fail_waiting_job(Transaction& tx, const std::string& actor, JobId id,
                       const std::string& reason, bool cancelled) {
   const State& state = tx.state();
+  if (state.find_array(id) != nullptr) return drop_members(tx, actor, id, reason, cancelled);
   Job job = state.job(id);
   GPUQ_CHECK(!is_terminal(job.state) && !is_active(job.state));
   std::vector<Change> changes;
@@ -242,6 +244,7 @@ void fail_waiting_job(Transaction& tx, const std::string& actor, JobId id,
   job.state = JobState::kFailed;
   job.terminating = cancelled;
   job.retry_at = kNoTime;
+  job.over_array_limit = false;
   job.depends_on.clear();
   job.ended_at = tx.now();
   job.status_reason = reason;

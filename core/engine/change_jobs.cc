@@ -1,7 +1,9 @@
 // Update, hold, release and cancel: what users ask of jobs that are there.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "core/engine/transaction.h"
 
@@ -59,10 +61,60 @@ void set_held(Transaction& tx, const std::string& actor, Job job, bool held) {
   if (job.held == held) return;
   if (held) void_booking(tx, actor, job);
   job.held = held;
-  settle_waiting(job, tx.now());
+  settle_waiting(tx.state(), job, tx.now());
   Event event = tx.job_event(held ? EventType::kJobHeld : EventType::kJobReleased, actor, job);
   event.changes.emplace_back(PutJob{job});
   tx.emit(std::move(event));
+}
+
+Result<> check_array_hold(const State& state, const JobArray& array) {
+  if (array.unmade() > 0 || !state.members_of(array.id).waiting.empty()) return {};
+  return refused(fmt::format("array {} has no member that waits: only a job that waits can be held",
+                             array.id.value));
+}
+
+// J5: what a user asks of an array is asked of every member that it can be asked of. Members are
+// held from the last one on, and released from the first one: no place goes from one to the next.
+void set_array_held(Transaction& tx, const std::string& actor, JobId id, bool held) {
+  const State& state = tx.state();
+  const JobArray array = *state.find_array(id);
+  if (array.unmade() > 0) set_held(tx, actor, state.job(id), held);
+  std::vector<JobId> members = live_members(state, array);
+  if (held) std::ranges::reverse(members);
+  for (const JobId member : members) {
+    if (!is_active(state.job(member).state)) set_held(tx, actor, state.job(member), held);
+  }
+}
+
+void set_array_priority(Transaction& tx, const std::string& actor, JobId id,
+                        std::int32_t priority) {
+  const State& state = tx.state();
+  set_priority(tx, actor, state.job(id), priority);
+  for (const JobId member : live_members(state, *state.find_array(id))) {
+    set_priority(tx, actor, state.job(member), priority);
+  }
+}
+
+Result<Reply> update_array(Transaction& tx, const std::string& actor,
+                           const UpdateJobCommand& command) {
+  const JobId id = command.job;
+  if (command.held.value_or(false)) {
+    const auto checked = check_array_hold(tx.state(), *tx.state().find_array(id));
+    if (!checked) return checked.error();
+  }
+  if (command.priority) set_array_priority(tx, actor, id, *command.priority);
+  if (command.held) set_array_held(tx, actor, id, *command.held);
+  return Reply{};
+}
+
+void cancel_job(Transaction& tx, const std::string& actor, JobId id, const std::string& reason) {
+  Job job = tx.state().job(id);
+  if (is_terminal(job.state) || job.terminating) return;
+  if (!is_active(job.state)) return end_waiting_job(tx, actor, id, reason);
+  job.terminating = true;
+  job.status_reason = reason;
+  stop_attempt(tx, actor, job.attempt, StopCause::kTerminated, grace_of(tx.state(), job), reason,
+               {PutJob{job}});
 }
 
 /// Nothing to do for a job that has ended, so that a release may be sent again.
@@ -87,6 +139,7 @@ Result<Reply> handle(Transaction& tx, const std::string& actor, const UpdateJobC
         fmt::format("job {} is {} and can not be changed", job.id.value, to_string(job.state)));
   }
   if (auto checked = check_update(job, command); !checked) return checked.error();
+  if (state.find_array(command.job) != nullptr) return update_array(tx, actor, command);
   if (command.priority) set_priority(tx, actor, job, *command.priority);
   if (command.held) set_held(tx, actor, state.job(command.job), *command.held);
   return Reply{};
@@ -94,20 +147,19 @@ Result<Reply> handle(Transaction& tx, const std::string& actor, const UpdateJobC
 
 Result<Reply> handle(Transaction& tx, const std::string& actor, const CancelCommand& command) {
   if (was_archived(tx.state(), command.job)) return Reply{};
-  const auto found = known_job(tx.state(), command.job);
+  const State& state = tx.state();
+  const auto found = known_job(state, command.job);
   if (!found) return found.error();
-  Job job = **found;
-  if (is_terminal(job.state) || job.terminating) return Reply{};
+  if (is_terminal((*found)->state) || (*found)->terminating) return Reply{};
   const std::string reason =
       command.reason.empty() ? fmt::format("Cancelled by {}", actor) : command.reason;
-  if (!is_active(job.state)) {
-    end_waiting_job(tx, actor, job.id, reason);
-    return Reply{};
+  std::vector<JobId> members;
+  if (const JobArray* array = state.find_array(command.job)) {
+    members = live_members(state, *array);
   }
-  job.terminating = true;
-  job.status_reason = reason;
-  stop_attempt(tx, actor, job.attempt, StopCause::kTerminated, grace_of(tx.state(), job), reason,
-               {PutJob{job}});
+  cancel_job(tx, actor, command.job, reason);
+  // From the last one on, so that none starts to wait in the place of one before it.
+  for (auto it = members.rbegin(); it != members.rend(); ++it) cancel_job(tx, actor, *it, reason);
   return Reply{};
 }
 

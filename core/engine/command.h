@@ -16,6 +16,13 @@
 
 namespace gpuq {
 
+/// J3 as asked for.
+struct DependencyRequest {
+  JobId job;
+  DependencyCondition condition = DependencyCondition::kSucceeded;
+  std::optional<std::int32_t> index = {};  ///< Of an array: its member of this index alone.
+};
+
 /// Everything of one submission that the core needs. Names are resolved by the engine.
 struct JobRequest {
   std::string name;           ///< 1..128 bytes of UTF-8 without control characters.
@@ -38,10 +45,12 @@ struct JobRequest {
   std::optional<std::int32_t> preemption_retries;
   std::int32_t max_attempts = 1;
   std::vector<ExitRule> exit_rules;
-  Duration backoff{0};                 ///< J2: before the first retry; 0..10 min.
-  bool held = false;                   ///< J1: submitted on hold.
-  std::vector<Dependency> depends_on;  ///< J3: on jobs that are there; at most kMaxDependencies.
-  SharedBytes spec;                    ///< Opaque bytes for the agent side, stored as they are.
+  Duration backoff{0};  ///< J2: before the first retry; 0..10 min.
+  bool held = false;    ///< J1: submitted on hold.
+  /// J3: on jobs that are there; at most kMaxDependencies.
+  std::vector<DependencyRequest> depends_on;
+  std::optional<ArrayRange> array;  ///< J5: one job for each of these indexes.
+  SharedBytes spec;                 ///< Opaque bytes for the agent side, stored as they are.
 };
 
 struct SubmitCommand {
@@ -50,14 +59,15 @@ struct SubmitCommand {
   std::string client_token;      ///< "" = none.
   std::uint64_t body_hash = 0;   ///< Of the whole request; compared when the token repeats.
 };
-/// Only the set fields. Holding a held job and releasing one that is not held, or has ended, change
-/// nothing.
+/// Only the set fields; of an array for each member that they can be set for. Holding a held job
+/// and releasing one that is not held, or has ended, change nothing.
 struct UpdateJobCommand {
   JobId job;
   std::optional<std::int32_t> priority;
   std::optional<bool> held = {};  ///< J1: true holds, false releases.
 };
-/// Idempotent: an ended job stays as it is. Waiting jobs end at once, active ones are stopped.
+/// Idempotent: an ended job stays as it is. Waiting jobs end at once, active ones are stopped; of
+/// an array all members.
 struct CancelCommand {
   JobId job;
   std::string reason;

@@ -27,7 +27,7 @@ bool settle(Transaction& tx, JobId id, const Job& ended) {
     return true;
   }
   std::erase_if(job.depends_on, [&](const Dependency& on) { return on.job == ended.id; });
-  settle_waiting(job, tx.now());
+  settle_waiting(tx.state(), job, tx.now());
   const bool free = job.state == JobState::kRunnable;
   Event event = tx.job_event(free ? EventType::kJobRunnable : EventType::kJobUpdated, "", job);
   event.detail =
@@ -35,6 +35,28 @@ bool settle(Transaction& tx, JobId id, const Job& ended) {
   event.changes.emplace_back(PutJob{std::move(job)});
   tx.emit(std::move(event));
   return false;
+}
+
+/// The array of which the first cause was a member ends with its last; the first cause may be an
+/// array itself that has lost its members without a record.
+void settle_arrays(Transaction& tx, std::deque<JobId>& causes) {
+  const State& state = tx.state();
+  const JobId cause = causes.front();
+  if (const JobArray* array = state.array_of(cause)) {
+    const JobId id = array->id;
+    if (end_array(tx, id)) causes.push_back(id);
+    return;
+  }
+  const JobArray* array = state.find_array(cause);
+  if (array == nullptr) return;
+  if (array->dropped()) {
+    const auto& dependants = state.dependants();
+    auto it = dependants.lower_bound(array->member(array->made));
+    for (; it != dependants.end() && array->has_member(it->first); ++it) {
+      causes.push_back(it->first);
+    }
+  }
+  (void)end_array(tx, cause);
 }
 
 /// The state that `on` is to be judged by; an archived job has ended, how is not known here.
@@ -54,16 +76,35 @@ Result<JobState> state_of(const State& state, const Dependency& on) {
                            id, id, to_string(on.condition))};
 }
 
+/// The job that is meant: a member where an index is given.
+Result<JobId> job_of(const State& state, const DependencyRequest& request) {
+  if (!request.index) return request.job;
+  const JobArray* array = state.find_array(request.job);
+  if (array == nullptr) {
+    return Error{ErrorCode::kNotFound,
+                 fmt::format("depends_on: job {} is no array that is still known: leave out .{}",
+                             request.job.value, *request.index)};
+  }
+  const auto member = array->member_at_index(*request.index);
+  if (member) return *member;
+  return Error{ErrorCode::kNotFound,
+               fmt::format("depends_on: array {} has no member {}: its indexes are {}",
+                           request.job.value, *request.index, index_text(array->range))};
+}
+
 }  // namespace
 
 Result<OpenDependencies> open_dependencies(const State& state,
-                                           const std::vector<Dependency>& wanted) {
+                                           const std::vector<DependencyRequest>& wanted) {
   if (wanted.size() > kMaxDependencies) {
     return invalid(fmt::format("depends_on names {} jobs: at most {} are allowed", wanted.size(),
                                kMaxDependencies));
   }
   OpenDependencies result;
-  for (const Dependency& on : wanted) {
+  for (const DependencyRequest& request : wanted) {
+    const auto job = job_of(state, request);
+    if (!job) return job.error();
+    const Dependency on{*job, request.condition};
     const auto found = state_of(state, on);
     if (!found) return found.error();
     if (!is_terminal(*found)) {
@@ -79,8 +120,9 @@ void settle_dependants(Transaction& tx, JobId ended) {
   // What ends with one job may end others: a list and no recursion, chains may be long.
   std::deque<JobId> causes{ended};
   for (; !causes.empty(); causes.pop_front()) {
+    settle_arrays(tx, causes);
     const auto* found = tx.state().dependants(causes.front());
-    if (found == nullptr) continue;
+    if (found == nullptr || !is_terminal(tx.state().job(causes.front()).state)) continue;
     const std::vector<JobId> dependants(found->begin(), found->end());
     for (const JobId id : dependants) {
       if (settle(tx, id, tx.state().job(causes.front()))) causes.push_back(id);

@@ -17,6 +17,10 @@ std::map<ShareId, ShareUse> count_uses(const State& state) {
   for (const auto& [id, job] : state.jobs()) {
     if (is_terminal(job.state)) continue;
     ShareUse& use = uses[job.share];
+    if (const JobArray* array = state.find_array(id)) {
+      use.waiting += array->unmade();
+      continue;
+    }
     ++(is_active(job.state) ? use.active : use.waiting);
   }
   return uses;

@@ -4,6 +4,7 @@
 // thread.
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,7 @@ struct StartOrder {
   NodeId node;
   std::int32_t instance = 0;
   Job job;
+  std::optional<JobArray> array;  ///< Of which the job is a member: the spec is the array's.
   JobClass cls;
   Attempt attempt;          ///< With all instances: gangs need the master's node.
   Duration grace{0};        ///< Resolved (P9), for stops that the agent decides itself.

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "core/base/text.h"
@@ -25,6 +26,9 @@ struct Prepared {
   JobClass cls;
   SharedBytes spec;
   std::string never;  ///< J3: why it ends at once; empty: it does not.
+  std::optional<ArrayRange> array;
+
+  [[nodiscard]] std::int64_t numbers() const { return 1 + (array ? array->size() : 0); }
 };
 
 template <typename Range>
@@ -243,6 +247,9 @@ Result<Prepared> prepare(const State& state, const JobRequest& request) {
   if (auto checked = check_numbers(request); !checked) return checked.error();
   if (auto checked = check_topology(request); !checked) return checked.error();
   if (auto checked = check_expected(request); !checked) return checked.error();
+  if (request.array) {
+    if (auto checked = check_array(*request.array); !checked) return checked.error();
+  }
   const auto queue = find_queue(policy, request.queue);
   if (!queue) return queue.error();
   const auto share = find_share(policy, **queue, request.share);
@@ -279,6 +286,7 @@ Result<Prepared> prepare(const State& state, const JobRequest& request) {
   prepared.cls.exit_rules = request.exit_rules;
   prepared.cls.backoff = request.backoff;
   prepared.spec = request.spec;
+  prepared.array = request.array;
   return prepared;
 }
 
@@ -286,13 +294,14 @@ JobId admit(Transaction& tx, const std::string& actor, const std::string& user, 
             std::vector<Change> extra) {
   State& state = tx.state();
   Job job = std::move(prepared.job);
-  job.id = JobId(state.mutable_counters().next_job++);
+  job.id = JobId(state.counters().next_job);
+  state.mutable_counters().next_job += prepared.numbers();
   job.user = user;
   job.created_at = tx.now();
   job.runnable_since = tx.now();
   job.state = waiting_state(job);
   std::vector<Change> changes;
-  changes.reserve(3 + extra.size());
+  changes.reserve(4 + extra.size());
   if (const JobClass* known = state.find_class(prepared.cls)) {
     job.cls = known->id;
   } else {
@@ -300,6 +309,7 @@ JobId admit(Transaction& tx, const std::string& actor, const std::string& user, 
     job.cls = prepared.cls.id;
     changes.emplace_back(PutClass{prepared.cls});
   }
+  if (prepared.array) changes.emplace_back(PutArray{{job.id, *prepared.array}});
   changes.emplace_back(PutJob{job});
   changes.emplace_back(PutSpec{job.id, std::move(prepared.spec)});
   for (Change& change : extra) changes.push_back(std::move(change));
@@ -340,9 +350,10 @@ Result<Reply> handle(Transaction& tx, const std::string& actor, const SubmitComm
     }
     prepared.push_back(std::move(*one));
   }
-  const std::int64_t first = state.counters().next_job;
-  for (std::size_t i = 0; i < prepared.size(); ++i) {
-    reply.jobs.emplace_back(first + static_cast<std::int64_t>(i));
+  std::int64_t next = state.counters().next_job;
+  for (const Prepared& one : prepared) {
+    reply.jobs.emplace_back(next);
+    next += one.numbers();
   }
   for (std::size_t i = 0; i < prepared.size(); ++i) {
     std::vector<Change> extra;
@@ -355,7 +366,9 @@ Result<Reply> handle(Transaction& tx, const std::string& actor, const SubmitComm
     }
     const std::string never = prepared[i].never;
     const JobId id = admit(tx, actor, command.user, std::move(prepared[i]), std::move(extra));
-    if (!never.empty()) fail_waiting_job(tx, "", id, never, false);
+    if (never.empty()) continue;
+    fail_waiting_job(tx, "", id, never, false);
+    settle_dependants(tx, id);
   }
   return reply;
 }

@@ -3,7 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "core/engine/node_events.h"
 #include "core/engine/transaction.h"
@@ -39,7 +43,7 @@ void end_backoffs(Transaction& tx) {
   while (!backoffs.empty() && backoffs.begin()->first <= tx.now()) {
     Job job = tx.state().job(backoffs.begin()->second);
     job.retry_at = kNoTime;
-    settle_waiting(job, tx.now());
+    settle_waiting(tx.state(), job, tx.now());
     Event event = tx.job_event(EventType::kJobRunnable, "", job);
     event.detail = "its back-off is over: rule J2";
     event.changes.emplace_back(PutJob{job});
@@ -84,21 +88,48 @@ Result<Reply> handle(Transaction& tx, const std::string&, const TickCommand&) {
   return Reply{};
 }
 
+namespace {
+
+// Oldest end first. An array ends with its last member, and goes after it.
+std::vector<JobId> by_end(const State& state) {
+  std::vector<std::tuple<Time, JobId, bool, JobId>> ended;
+  for (const JobId id : state.ended_jobs()) {
+    const JobArray* array = state.find_array(id);
+    const JobId last = array == nullptr ? id : array->member(array->size() - 1);
+    ended.emplace_back(state.job(id).ended_at, last, array != nullptr, id);
+  }
+  std::ranges::sort(ended);
+  std::vector<JobId> jobs;
+  jobs.reserve(ended.size());
+  for (const auto& [at, last, is_array, id] : ended) jobs.push_back(id);
+  return jobs;
+}
+
+void count_archived(const State& state, JobArray& array, const Job& member) {
+  ++(member.state == JobState::kSucceeded ? array.archived_succeeded : array.archived_failed);
+  array.archived_exit_code = std::max(array.archived_exit_code, end_of(state, member));
+}
+
+}  // namespace
+
 void archive_ended(Transaction& tx, std::size_t keep) {
   const State& state = tx.state();
   // Some slack, so that the archive moves in large batches.
   if (state.ended_jobs().size() <= keep + keep / 10) return;
-  std::vector<std::pair<Time, JobId>> ended;
-  for (const JobId id : state.ended_jobs()) ended.emplace_back(state.job(id).ended_at, id);
-  std::sort(ended.begin(), ended.end());
-  const std::size_t moves = std::min<std::size_t>(ended.size() - keep, 1'000);
+  std::vector<JobId> moves = by_end(state);
+  moves.resize(std::min<std::size_t>(moves.size() - keep, 1'000));
   Event event = tx.event(EventType::kJobsArchived, "");
-  event.detail = fmt::format("{} ended jobs moved to the archive", moves);
+  event.detail = fmt::format("{} ended jobs moved to the archive", moves.size());
   std::set<ClassId> classes;
-  for (std::size_t i = 0; i < moves; ++i) {
-    classes.insert(state.job(ended[i].second).cls);
-    event.changes.emplace_back(ArchiveJob{ended[i].second});
+  std::map<JobId, JobArray> arrays;
+  for (const JobId id : moves) {
+    classes.insert(state.job(id).cls);
+    if (const JobArray* array = state.array_of(id)) {
+      count_archived(state, arrays.try_emplace(array->id, *array).first->second, state.job(id));
+    }
   }
+  for (const auto& [id, array] : arrays) event.changes.emplace_back(PutArray{array});
+  for (const JobId id : moves) event.changes.emplace_back(ArchiveJob{id});
   tx.emit(std::move(event));
   Event unused = tx.event(EventType::kJobsArchived, "");
   for (const ClassId id : classes) {

@@ -37,6 +37,8 @@ void TimeLimits::see(const State& state, Time now) {
   }
   run_clock(state, now);
   limits_.clear();
+  // A member that was given a record is in its group by itself.
+  look_again_ = std::exchange(members_made_, state.members_made()) != state.members_made();
   std::erase_if(groups_, [&](const auto& group) {
     const auto& waiting = state.waiting(group.first.first).groups;
     return !waiting.contains(group.first.second);
@@ -73,11 +75,20 @@ void TimeLimits::see_share(const State& state, const Share& share, const QueueDe
     if (limit) limits_[{share.queue, code}] = *limit;
     const ReasonCode seen = limit ? code : ReasonCode::kNone;
     const ReasonCode before = std::exchange(groups_[{share.id, key}], seen);
-    if (before == seen || !limit) continue;
-    for (const WaitKey& wait : group.jobs) {
-      tracked_.erase(wait.id);
-      track(state, wait.id, code);
+    if (!limit) continue;
+    const bool look = before != seen || look_again_;
+    const auto follow = [&](JobId id) {
+      if (before != seen) {
+        tracked_.erase(id);
+        if (const JobArray* array = state.array_of(id)) tracked_.erase(array->id);
+      }
+      track(state, id, code);
+    };
+    // Members with a record first: they go on with the clock that their array still has.
+    for (auto wait = group.jobs.begin(); look && wait != group.jobs.end(); ++wait) {
+      if (!group.spans.contains(*wait)) follow(wait->id);
     }
+    for (const auto& [first, members] : group.spans) follow(state.array_of(first.id)->id);
   }
   see_head(state, share, queue);
 }
@@ -113,9 +124,23 @@ void TimeLimits::track(const State& state, JobId id, ReasonCode code) {
       known->second.runnable_since == job.runnable_since) {
     return;
   }
-  const Entry entry{code, job.runnable_since, clock_};
+  Entry entry{code, job.runnable_since, clock_};
+  entry.since = clock_of(state, id, entry);
   tracked_[id] = entry;
-  lines_[{job.queue, code}].emplace_back(id, entry);
+  Line& line = lines_[{job.queue, code}];
+  const auto behind = std::ranges::upper_bound(
+      line, entry.since, {}, [](const auto& waiting) { return waiting.second.since; });
+  line.emplace(behind, id, entry);
+}
+
+// A member that was given a record goes on with the clock that it had with its array.
+Duration TimeLimits::clock_of(const State& state, JobId id, const Entry& entry) const {
+  const JobArray* array = state.array_of(id);
+  const auto known = array == nullptr ? tracked_.end() : tracked_.find(array->id);
+  if (known == tracked_.end()) return entry.since;
+  const bool same =
+      known->second.code == entry.code && known->second.runnable_since == entry.runnable_since;
+  return same ? known->second.since : entry.since;
 }
 
 bool TimeLimits::waits_still(const State& state, JobId id, const Entry& entry) const {
@@ -123,6 +148,8 @@ bool TimeLimits::waits_still(const State& state, JobId id, const Entry& entry) c
   if (tracked == tracked_.end() || tracked->second != entry) return false;
   const Job* job = state.find_job(id);
   if (job == nullptr || job->state != JobState::kRunnable) return false;
+  const JobArray* array = state.find_array(id);
+  if (array != nullptr && state.on_offer(*array) == 0) return false;
   const auto group = groups_.find({job->share, state.group_of(*job)});
   return job->runnable_since == entry.runnable_since && group != groups_.end() &&
          group->second == entry.code && state.find_booking(id) == nullptr;

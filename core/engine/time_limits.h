@@ -42,6 +42,7 @@ class TimeLimits {
   void see_share(const State& state, const Share& share, const QueueDef& queue);
   void see_head(const State& state, const Share& share, const QueueDef& queue);
   void track(const State& state, JobId id, ReasonCode code);
+  [[nodiscard]] Duration clock_of(const State& state, JobId id, const Entry& entry) const;
   [[nodiscard]] bool waits_still(const State& state, JobId id, const Entry& entry) const;
   void drop_gone(const State& state);
 
@@ -51,7 +52,10 @@ class TimeLimits {
   Duration clock_{0};
   std::set<JobId> fresh_;  ///< Named by events since the last see().
   std::map<std::pair<ShareId, GroupKey>, ReasonCode> groups_;
-  std::map<JobId, Entry> tracked_;  ///< Of a MISCONFIGURATION.
+  /// Of a MISCONFIGURATION. An array stands for its members without a record.
+  std::map<JobId, Entry> tracked_;
+  std::uint64_t members_made_ = 0;  ///< What `groups_` knows of.
+  bool look_again_ = false;         ///< Members without a record were given some.
   std::map<std::pair<QueueId, ReasonCode>, Line> lines_;
   std::map<std::pair<QueueId, ReasonCode>, Duration> limits_;
   std::map<ShareId, HeadClock> heads_;

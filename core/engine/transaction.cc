@@ -25,16 +25,45 @@ Event Transaction::job_event(EventType type, const std::string& actor, const Job
 
 void Transaction::emit(Event made) {
   made.id = EventId(state_.mutable_counters().next_event++);
+  std::map<JobId, std::int32_t> arrays;  // What they had on offer.
+  for (const JobId id : arrays_touched(state_, made)) {
+    arrays[id] = state_.on_offer(*state_.find_array(id));
+  }
+  make_members(state_, made);
   state_.apply(made);
+  for (const auto& [id, before] : arrays) renew_offer(made, id, before);
   if (config_.check_invariants) {
     const std::string fault = state_.sanity_check();
     GPUQ_CHECK_MSG(fault.empty(), fault);
   }
   made.changes.clear();
   events_.push_back(std::move(made));
+  if (letting_in_) return;
+  letting_in_ = true;
+  for (const auto& [id, before] : arrays) let_members_in(*this, id);
+  letting_in_ = false;
 }
 
-void settle_waiting(Job& job, Time now) {
+// Members without a record count as RUNNABLE since there was last none on offer.
+void Transaction::renew_offer(const Event& cause, JobId id, std::int32_t before) {
+  const JobArray* array = state_.find_array(id);
+  if (before > 0 || array == nullptr || state_.on_offer(*array) == 0) return;
+  Event change;
+  change.at = cause.at;
+  Job job = state_.job(id);
+  job.runnable_since = now_;
+  change.changes.emplace_back(PutJob{std::move(job)});
+  state_.apply(change);
+}
+
+void settle_waiting(const State& state, Job& job, Time now) {
+  job.over_array_limit = false;
+  const JobArray* array = state.array_of(job.id);
+  if (array != nullptr && waiting_state(job) == JobState::kRunnable) {
+    // One that waits or runs already has its place.
+    const JobState known = state.job(job.id).state;
+    job.over_array_limit = known == JobState::kPending && !state.lets_in(*array, wait_key(job));
+  }
   job.state = waiting_state(job);
   if (job.state == JobState::kRunnable) job.runnable_since = now;
 }

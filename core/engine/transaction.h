@@ -2,6 +2,7 @@
 // Transaction: the commands or decisions of one batch while they run. Emits events, applies them at
 // once, collects what leaves after the commit. Lives on the engine's stack; one at a time.
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,8 @@ class Transaction {
   /// An event of this batch's time, to be filled and given to emit().
   [[nodiscard]] Event event(EventType type, const std::string& actor) const;
   [[nodiscard]] Event job_event(EventType type, const std::string& actor, const Job& job) const;
-  /// Numbers the event, applies it and keeps it for the commit.
+  /// Numbers the event, applies it and keeps it for the commit. Gives a record to members of arrays
+  /// that it changes, and lets members in where it leaves room (J5).
   void emit(Event event);
   void effect(Effect effect) { effects_.push_back(std::move(effect)); }
   /// Wants a tick at `when`.
@@ -39,12 +41,15 @@ class Transaction {
   [[nodiscard]] const std::vector<Time>& wakeups() const { return wakeups_; }
 
  private:
+  void renew_offer(const Event& cause, JobId array, std::int32_t before);
+
   State& state_;
   const EngineConfig& config_;
   Time now_;
   std::vector<Event> events_;
   std::vector<Effect> effects_;
   std::vector<Time> wakeups_;
+  bool letting_in_ = false;
 };
 
 // The handlers, one source file a subject. Each validates first and changes nothing when it
@@ -92,7 +97,7 @@ void give_up_booking(const State& state, JobId id, const std::string& rule,
                      std::vector<Change>& changes);
 
 /// Ends a job that has no live attempt, with its booking, and what its end decides for jobs that
-/// depend on it.
+/// depend on it. Of an array only what has no record: it ends itself with its last member.
 void end_waiting_job(Transaction& tx, const std::string& actor, JobId id,
                      const std::string& reason);
 /// The first half of it. `cancelled`: somebody wanted its end.
@@ -105,13 +110,34 @@ struct OpenDependencies {
   std::string never;  ///< Empty: all can.
 };
 Result<OpenDependencies> open_dependencies(const State& state,
-                                           const std::vector<Dependency>& wanted);
+                                           const std::vector<DependencyRequest>& wanted);
 
-/// J3: the job has ended. Those that depend on it go on, or end with it, and so on from there.
+/// J3: the job has ended. Those that depend on it go on, or end with it, and so on from there; an
+/// array ends with the last of its members.
 void settle_dependants(Transaction& tx, JobId ended);
 
-/// The state of a waiting job follows from what keeps it (J1 to J3); RUNNABLE counts from `now`.
-void settle_waiting(Job& job, Time now);
+/// The state of a waiting job follows from what keeps it (J1 to J3, J5); RUNNABLE counts from
+/// `now`.
+void settle_waiting(const State& state, Job& job, Time now);
+
+// Arrays (J5).
+
+/// Puts a record first for each member without one that a change of `event` needs to have one, and
+/// for those before it.
+void make_members(const State& state, Event& event);
+/// The arrays that `event` changes, themselves or in a member.
+std::vector<JobId> arrays_touched(const State& state, const Event& event);
+/// Lets members in that the limit of `array` kept back, while there is room.
+void let_members_in(Transaction& tx, JobId array);
+/// The array's members without a record have failed: they never will have one.
+void drop_members(Transaction& tx, const std::string& actor, JobId array, const std::string& reason,
+                  bool cancelled);
+/// Ends an array all of whose members have ended; false if it has not, or had already.
+bool end_array(Transaction& tx, JobId array);
+/// The final exit code of a member that has ended.
+std::int32_t end_of(const State& state, const Job& member);
+/// Members whose record is in memory and that have not ended, ascending.
+std::vector<JobId> live_members(const State& state, const JobArray& array);
 
 /// Sends Stop to every instance of the attempt that has not exited.
 void send_stops(Transaction& tx, const Attempt& attempt);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/shared_bytes.h"
+#include "core/model/array.h"
 #include "core/model/job.h"
 #include "core/model/node.h"
 #include "core/model/policy.h"
@@ -63,6 +64,10 @@ struct DropClass {
 struct PutJob {
   Job record;
 };
+/// Before PutJob of the array, and before that of a member that it gives a record.
+struct PutArray {
+  JobArray record;
+};
 struct PutSpec {
   JobId id;
   SharedBytes bytes;
@@ -98,9 +103,9 @@ struct ArchiveJob {
   JobId id;
 };  ///< The ended job, its attempts and preemptions leave memory.
 
-using Change =
-    std::variant<PutClass, DropClass, PutJob, PutSpec, PutAttempt, PutBooking, DropBooking,
-                 PutPreemption, PutNode, DropNode, PutPolicy, PutToken, DropToken, ArchiveJob>;
+using Change = std::variant<PutClass, DropClass, PutJob, PutArray, PutSpec, PutAttempt, PutBooking,
+                            DropBooking, PutPreemption, PutNode, DropNode, PutPolicy, PutToken,
+                            DropToken, ArchiveJob>;
 
 struct Event {
   EventId id;  ///< Given by the state's counter; the watch streams' resume token.

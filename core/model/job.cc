@@ -26,6 +26,18 @@ Duration backoff_after(const JobClass& cls, std::int32_t counted) {
   return wait;
 }
 
+std::optional<std::int32_t> final_exit_code(const Job& job, const Attempt* last) {
+  if (!is_terminal(job.state)) return std::nullopt;
+  if (job.state == JobState::kSucceeded) return 0;
+  const AttemptOutcome outcome = last == nullptr ? AttemptOutcome::kNone : last->outcome;
+  if (outcome == AttemptOutcome::kTimedOut) return 124;
+  if (outcome == AttemptOutcome::kPreempted && !job.terminating) return 125;
+  if (outcome == AttemptOutcome::kLost) return 125;
+  const std::int32_t code =
+      last != nullptr && last->exit_code >= 0 ? last->exit_code : job.exit_code;
+  return code > 0 ? code : 1;
+}
+
 const char* to_string(JobState state) {
   switch (state) {
     case JobState::kSubmitted:

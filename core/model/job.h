@@ -110,6 +110,7 @@ struct Job {
   JobState state = JobState::kRunnable;
   bool terminating = false;           ///< A user's cancel is under way; never requeued.
   bool held = false;                  ///< J1: PENDING until its user releases it.
+  bool over_array_limit = false;      ///< J5: PENDING until its array's limit has room.
   Time retry_at = kNoTime;            ///< J2: PENDING until then; kNoTime = no back-off runs.
   std::int32_t attempt_count = 0;     ///< Attempts ever started; the next one's number is +1.
   std::int32_t counted_attempts = 0;  ///< Those that used up the retry strategy.
@@ -121,8 +122,10 @@ struct Job {
   std::optional<Duration> expected_run_time;
   Time created_at{};
   Time runnable_since{};
-  Time ended_at{};              ///< Only when terminal.
-  std::int32_t exit_code = -1;  ///< Of the last attempt that had one; 128 + signal; -1 none.
+  Time ended_at{};  ///< Only when terminal.
+  /// Of the last attempt that had one; 128 + signal; -1 none. Of an array that has ended: the
+  /// highest of its members' final ones.
+  std::int32_t exit_code = -1;
   std::string name;
   std::string user;
   std::string status_reason;
@@ -136,7 +139,8 @@ Duration backoff_after(const JobClass& cls, std::int32_t counted);
 
 /// PENDING while something keeps a job without an attempt from RUNNABLE, else RUNNABLE.
 inline JobState waiting_state(const Job& job) {
-  const bool kept = job.held || job.retry_at != kNoTime || !job.depends_on.empty();
+  const bool kept =
+      job.held || job.retry_at != kNoTime || !job.depends_on.empty() || job.over_array_limit;
   return kept ? JobState::kPending : JobState::kRunnable;
 }
 
@@ -234,6 +238,10 @@ struct Attempt {
   [[nodiscard]] bool live() const { return outcome == AttemptOutcome::kNone; }
   [[nodiscard]] bool stopping() const { return live() && stop != StopCause::kNone; }
 };
+
+/// The job's end in one number: 0, its exit code, 124 time limit, 125 preempted for good or lost, 1
+/// where nothing ran. `last`: its last attempt, or null. Nothing before the end.
+std::optional<std::int32_t> final_exit_code(const Job& job, const Attempt* last);
 
 /// Which right a preemption rests on.
 enum class PreemptRule : std::uint8_t { kCrossShare = 1, kInShare = 2 };

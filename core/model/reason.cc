@@ -45,7 +45,8 @@ class ReasonWriter {
         return fmt::format("its last attempt failed: the next one may start at {}",
                            utc_text(r_.when));
       case ReasonCode::kArrayLimit:
-        return "as many members of its array run as the array allows";
+        return fmt::format("array {} lets {} of its members wait or run at a time: those before it",
+                           r_.other.value, r_.jobs_in_all);
       case ReasonCode::kEnvironmentDisabled:
         return "the service environment is disabled: nothing starts until an operator enables it";
       case ReasonCode::kServiceEnvironmentMaxResource:

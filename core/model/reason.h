@@ -63,14 +63,14 @@ struct Reason {
   Amount limit;  ///< The bound that a MISCONFIGURATION exceeds.
   std::int32_t instances_needed = 0;
   std::int32_t instances_fitting = 0;
-  JobId other;  ///< The job in front, or the first victim's job.
+  JobId other;  ///< The job in front, or the first victim's job; ARRAY_LIMIT: the array.
   std::int32_t victims = 0;
   std::vector<JobId> jobs;  ///< NOT_PREEMPTIBLE_LIMIT: who fills the cap; DEPENDENCY: who has to
                             ///< end. At most kMaxJobsNamed.
-  std::int32_t jobs_in_all = 0;
-  std::string domain;   ///< TOPOLOGY: the one with the most room.
-  Time when = kNoTime;  ///< PROTECTED_BY_MIN_RUNTIME: when the first victim is old enough.
-                        ///< RETRY_BACKOFF: when the back-off ends.
+  std::int32_t jobs_in_all = 0;  ///< ARRAY_LIMIT: the limit.
+  std::string domain;            ///< TOPOLOGY: the one with the most room.
+  Time when = kNoTime;           ///< PROTECTED_BY_MIN_RUNTIME: when the first victim is old enough.
+                                 ///< RETRY_BACKOFF: when the back-off ends.
   bool operator==(const Reason&) const = default;
 };
 

@@ -33,7 +33,8 @@ struct StoreIdentity {
 struct RowChanges {
   std::vector<JobClass> classes;
   std::vector<Job> jobs;
-  std::vector<PutSpec> specs;  ///< Inserts only: a spec never changes.
+  std::vector<JobArray> arrays;  ///< Kept for good: an archived one as it left memory.
+  std::vector<PutSpec> specs;    ///< Inserts only: a spec never changes.
   std::vector<Attempt> attempts;
   std::vector<Booking> bookings;
   std::vector<Preemption> preemptions;
@@ -68,6 +69,7 @@ struct StoredState {
   PolicyTables policy;
   std::vector<Node> nodes;
   std::vector<JobClass> classes;
+  std::vector<JobArray> arrays;  ///< Of `jobs`.
   std::vector<Job> jobs;
   std::vector<Attempt> attempts;
   std::vector<Booking> bookings;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <tuple>
 
 namespace gpuq {
 
@@ -12,6 +13,18 @@ WaitKey bound_of(const Turn& mine, UsageValue usage) {
   if (usage < mine.usage) return {mine.negated_priority + 1, kNoTime, JobId()};
   if (mine.usage < usage) return {mine.negated_priority, kNoTime, JobId()};
   return {mine.negated_priority, mine.created_at, mine.id};
+}
+
+std::int64_t jobs_before(const WaitGroup& group, const WaitKey& bound) {
+  std::int64_t before = std::distance(group.jobs.begin(), group.jobs.lower_bound(bound));
+  for (const auto& [first, members] : group.spans) {  // J5: the first of each is counted already.
+    if (!(first < bound)) continue;
+    const bool within = std::tie(first.negated_priority, first.created_at) ==
+                        std::tie(bound.negated_priority, bound.created_at);
+    const std::int64_t reach = within ? bound.id.value - first.id.value : members;
+    before += std::min<std::int64_t>(members, reach) - 1;
+  }
+  return before;
 }
 
 }  // namespace
@@ -40,7 +53,7 @@ std::int64_t jobs_before(const StateView& view, const Job& job, Time now) {
   });
   for (const auto& [key, group] : waiting.groups) {
     const UsageValue usage = turn_of(view, view.job(group.jobs.begin()->id), now).usage;
-    before += std::distance(group.jobs.begin(), group.jobs.lower_bound(bound_of(mine, usage)));
+    before += jobs_before(group, bound_of(mine, usage));
   }
   return before;
 }

@@ -32,7 +32,17 @@ struct GroupKey {
 
 struct WaitGroup {
   std::set<WaitKey> jobs;  ///< RUNNABLE, without a booking.
-  Reason reason;           ///< Of the first job, from the last pass that looked.
+  /// Members of an array that have no record stand in `jobs` as their first one: how many they are.
+  /// Their ids follow each other.
+  std::map<WaitKey, std::int32_t> spans;
+  Reason reason;  ///< Of the first job, from the last pass that looked.
+
+  /// How many jobs stand at `key`, which is in `jobs`.
+  [[nodiscard]] std::int32_t span(const WaitKey& key) const {
+    if (spans.empty()) return 1;
+    const auto found = spans.find(key);
+    return found == spans.end() ? 1 : found->second;
+  }
 };
 
 struct WaitingShare {

@@ -113,16 +113,16 @@ void Pass::wait_again(JobId job) {
     if (cursor.share->id != record.share) continue;
     cursor.done[0] = cursor.done[1] = false;
     for (GroupCursor& group : cursor.groups) {
-      if (group.group == nullptr && group.single.id == job) {
+      if (group.group == nullptr && group.current.id == job) {
         group.used_up = false;
         group.failed[0] = group.failed[1] = false;
         return;
       }
     }
     GroupCursor entry;
-    entry.key.cls = record.cls;
-    entry.single = wait_key(record);
-    entry.usage = usage_of(*cursor.share, record);
+      entry.key.cls = record.cls;
+      entry.current = wait_key(record);
+      entry.usage = usage_of(*cursor.share, record);
     entry.never = why_never_cached(view_, record, cache_).code != ReasonCode::kNone;
     cursor.groups.push_back(entry);
   }

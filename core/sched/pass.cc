@@ -15,6 +15,26 @@ Plan make_plan(const StateView& view, Time now, PlanCache& cache) {
 
 namespace sched {
 
+void GroupCursor::begin() {
+  next = group->jobs.begin();
+  offset = 0;
+  settle();
+}
+
+void GroupCursor::step() {
+  if (++offset == group->span(*next)) {
+    ++next;
+    offset = 0;
+  }
+  settle();
+}
+
+void GroupCursor::settle() {
+  if (at_end()) return;
+  current = *next;
+  current.id = JobId(current.id.value + offset);
+}
+
 Pass::Pass(const StateView& view, Time now, PlanCache& cache)
     : view_(view), ledger_(view.scratch()), now_(now), cache_(cache) {
   plan_.state_version = view.version();
@@ -87,7 +107,7 @@ void Pass::open_share(const Share& share) {
     GroupCursor entry;
     entry.key = key;
     entry.group = &group;
-    entry.next = group.jobs.begin();
+    entry.begin();
     const Job& job = view_.job(entry.head().id);
     entry.usage = usage_of(share, job);
     entry.never = why_never_cached(view_, job, cache_).code != ReasonCode::kNone;
@@ -97,7 +117,7 @@ void Pass::open_share(const Share& share) {
     if (!view_.bookings().at(key.id).lacking) continue;
     GroupCursor entry;
     entry.key.cls = view_.job(key.id).cls;
-    entry.single = key;
+    entry.current = key;
     entry.usage = usage_of(share, view_.job(key.id));
     cursor.groups.push_back(entry);
   }
@@ -157,14 +177,14 @@ void Pass::remember_failures() {
 
 void Pass::advance(GroupCursor& cursor) {
   if (cursor.group == nullptr) {
-    cursor.used_up = acted_.contains(cursor.single.id);
+    cursor.used_up = acted_.contains(cursor.current.id);
     return;
   }
-  while (cursor.next != cursor.group->jobs.end() &&
-         (acted_.contains(cursor.next->id) || barred_.contains(cursor.next->id))) {
-    ++cursor.next;
+  while (!cursor.at_end() &&
+         (acted_.contains(cursor.current.id) || barred_.contains(cursor.current.id))) {
+    cursor.step();
   }
-  cursor.used_up = cursor.next == cursor.group->jobs.end();
+  cursor.used_up = cursor.at_end();
 }
 
 const WaitKey* Pass::head_of(const ShareCursor& cursor) const {
@@ -322,14 +342,14 @@ void Pass::explain_all() {
     std::vector<GroupCursor*> groups;
     for (GroupCursor& group : cursor.groups) {
       if (group.group == nullptr) {
-        const JobId job = group.single.id;
+        const JobId job = group.current.id;
         const bool kept = ledger_.find(booking_key(job)) != nullptr;
         if (kept && !acted_.contains(job)) groups.push_back(&group);
         continue;
       }
-      group.next = group.group->jobs.begin();
-      while (group.next != group.group->jobs.end() && acted_.contains(group.next->id)) ++group.next;
-      if (group.next != group.group->jobs.end()) groups.push_back(&group);
+      group.begin();
+      while (!group.at_end() && acted_.contains(group.current.id)) group.step();
+      if (!group.at_end()) groups.push_back(&group);
     }
     std::sort(groups.begin(), groups.end(),
               [](const GroupCursor* a, const GroupCursor* b) { return a->turn() < b->turn(); });

@@ -26,8 +26,9 @@ namespace gpuq::sched {
 struct GroupCursor {
   GroupKey key;
   const WaitGroup* group = nullptr;  ///< Null: a single job that lost a part of its booking (P7).
-  std::set<WaitKey>::const_iterator next;
-  WaitKey single;
+  std::set<WaitKey>::const_iterator next;  ///< Of these `offset` members were passed by (J5).
+  std::int32_t offset = 0;
+  WaitKey current;  ///< The job that is looked at.
   bool used_up = false;
   bool never = false;               ///< O4
   bool failed[2] = {false, false};  ///< By phase; the rest of the group would fail too (O7).
@@ -35,10 +36,17 @@ struct GroupCursor {
   const WaitVerdict* recalled = nullptr;
   WaitVerdict verdict;                ///< Of this pass, once it is explained.
   const UsageValue* usage = nullptr;  ///< Of the user (O10); null: none counts.
-  [[nodiscard]] const WaitKey& head() const { return group != nullptr ? *next : single; }
+  [[nodiscard]] const WaitKey& head() const { return current; }
   [[nodiscard]] Turn turn() const {
     return turn_of(head(), usage != nullptr ? *usage : UsageValue());
   }
+
+  void begin();  ///< To the group's first job.
+  void step();   ///< To the one behind it.
+  [[nodiscard]] bool at_end() const { return next == group->jobs.end(); }
+
+ private:
+  void settle();
 };
 
 /// O5, O6: the head of a share that holds capacity.

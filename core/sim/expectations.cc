@@ -55,7 +55,7 @@ class Checker {
   }
   [[nodiscard]] std::string name_of(JobId id) const {
     const Job* found = state_.find_job(id);
-    return found == nullptr ? fmt::format("{}", id.value) : found->name;
+    return found == nullptr ? fmt::format("{}", id.value) : shown_name(state_, *found);
   }
   void running();
   void in_state(const std::vector<std::string>& jobs, JobState wanted);
@@ -78,7 +78,7 @@ void Checker::running() {
   std::set<std::string> wanted(expect_.running->begin(), expect_.running->end());
   std::set<std::string> found;
   for (const auto& [id, record] : state_.jobs()) {
-    if (record.state == JobState::kRunning) found.insert(record.name);
+    if (record.state == JobState::kRunning) found.insert(shown_name(state_, record));
   }
   if (wanted == found) return;
   fail(fmt::format("running: expected [{}], found [{}]", fmt::join(wanted, ", "),
@@ -88,9 +88,9 @@ void Checker::running() {
 void Checker::in_state(const std::vector<std::string>& jobs, JobState wanted) {
   for (const std::string& name : jobs) {
     const Job* record = job(name);
-    if (record == nullptr || record->state == wanted) continue;
+    if (record == nullptr || state_.shown_state(*record) == wanted) continue;
     fail(fmt::format("job {}: expected {}, found {}{}", name, to_string(wanted),
-                     to_string(record->state),
+                     to_string(state_.shown_state(*record)),
                      record->status_reason.empty() ? "" : " (" + record->status_reason + ")"));
   }
 }
@@ -274,12 +274,17 @@ Result<QueueDef> changed_share(const PolicyTables& policy, const ShareStep& step
   return queue;
 }
 
+std::string shown_name(const State& state, const Job& job) {
+  const JobArray* array = state.array_of(job.id);
+  return array == nullptr ? job.name : member_name(job.name, array->index(job.id));
+}
+
 LogLine log_line(const Event& event, const State& state) {
   LogLine line;
   line.at = event.at;
   line.event = to_string(event.type);
   line.reason = event.detail;
-  if (const Job* job = state.find_job(event.job)) line.job = job->name;
+  if (const Job* job = state.find_job(event.job)) line.job = shown_name(state, *job);
   if (const Share* share = state.policy().share(event.share)) line.share = share->def.name;
   if (const Attempt* attempt = state.find_attempt(event.attempt)) {
     line.attempt = attempt->number;

@@ -35,6 +35,9 @@ Result<QueueDef> changed_share(const PolicyTables& policy, const ShareStep& step
 /// The share of that name; an error when none or several have it.
 Result<const Share*> share_named(const PolicyTables& policy, const std::string& name);
 
+/// "sweep.3" for a member of an array, else the job's name.
+std::string shown_name(const State& state, const Job& job);
+
 LogLine log_line(const Event& event, const State& state);
 
 }  // namespace gpuq::sim

@@ -30,6 +30,8 @@ Result<StoredState> MemoryStore::load(bool raise_epoch) {
   stored.policy = policy_;
   stored.nodes = values(nodes_);
   stored.classes = values(classes_);
+  stored.arrays = values(arrays_);
+  std::erase_if(stored.arrays, [&](const JobArray& array) { return !jobs_.contains(array.id); });
   stored.jobs = values(jobs_);
   stored.attempts = values(attempts_);
   stored.bookings = values(bookings_);
@@ -80,6 +82,7 @@ void MemoryStore::apply(RowChanges rows) {
   for (JobClass& cls : rows.classes) classes_[cls.id] = std::move(cls);
   for (const PutSpec& spec : rows.specs) specs_[spec.id] = spec.bytes.get();
   for (Job& job : rows.jobs) jobs_[job.id] = std::move(job);
+  for (JobArray& array : rows.arrays) arrays_[array.id] = array;
   for (Attempt& attempt : rows.attempts) attempts_[attempt.id] = std::move(attempt);
   for (Booking& booking : rows.bookings) bookings_[booking.job] = std::move(booking);
   for (Preemption& record : rows.preemptions) preemptions_[record.id] = std::move(record);

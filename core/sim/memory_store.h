@@ -47,6 +47,7 @@ class MemoryStore final : public Store {
   std::map<NodeId, Node> nodes_;
   std::map<ClassId, JobClass> classes_;
   std::map<JobId, Job> jobs_;
+  std::map<JobId, JobArray> arrays_;
   std::map<JobId, std::string> specs_;
   std::map<AttemptId, Attempt> attempts_;
   std::map<JobId, Booking> bookings_;

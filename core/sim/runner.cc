@@ -130,9 +130,15 @@ void Runner::apply(const TimelineStep& at, const SubmitStep& step) {
   }
   // Ids are given in order of submission, and nobody else submits here: known before the commit, so
   // that later steps of this instant can name the job.
-  const JobId id(++submitted_);
+  const JobArray array{JobId(++submitted_), step.request.array.value_or(ArrayRange())};
+  const JobId id = array.id;
+  const Behaviour behaviour{step.runtime, step.start_delay, step.checkpoint};
   names_[step.request.name] = id;
-  world_.agents().set_behaviour(id, {step.runtime, step.start_delay, step.checkpoint});
+  world_.agents().set_behaviour(id, behaviour);
+  for (std::int32_t k = 0; step.request.array && k < array.size(); ++k, ++submitted_) {
+    names_[member_name(step.request.name, array.index(array.member(k)))] = array.member(k);
+    world_.agents().set_behaviour(array.member(k), behaviour);
+  }
   world_.post({"simulate", std::move(command)}, [this, &at, id](Result<Reply> reply) {
     if (!reply) return wrong(at, reply.error().message);
     if (reply->jobs.front() != id) wrong(at, "an earlier submission was refused");

@@ -24,6 +24,11 @@ struct SubmitStep {
   std::vector<std::pair<std::string, DependencyCondition>> depends_on;
   std::optional<Duration> checkpoint;  ///< A new attempt goes on from the last multiple.
 };
+/// How a scenario names the member of an array job with that index: "sweep.3".
+inline std::string member_name(const std::string& array, std::int32_t index) {
+  return array + "." + std::to_string(index);
+}
+
 struct UpdateStep {
   std::string job;
   std::int32_t priority = 0;

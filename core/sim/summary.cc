@@ -65,13 +65,20 @@ void Meter::see_nodes(const Event& event, const State& state) {
   }
 }
 
+void Meter::see_submitted(ShareMeter& share, const Job& job, const JobArray* array) {
+  const std::int32_t jobs = array == nullptr ? 1 : array->size();
+  share.jobs += jobs;
+  share.priorities[job.priority].jobs += jobs;
+  for (std::int32_t k = 0; k < jobs; ++k) {
+    submitted_[array == nullptr ? job.id : array->member(k)] = job.priority;
+  }
+}
+
 void Meter::see_job(const Event& event, const Job& job, const State& state) {
   ShareMeter& share = shares_[event.share];
   switch (event.type) {
     case EventType::kJobSubmitted:
-      ++share.jobs;
-      ++share.priorities[job.priority].jobs;
-      submitted_[job.id] = job.priority;
+      see_submitted(share, job, state.find_array(job.id));
       break;
     case EventType::kAttemptScheduled:
       if (const auto first = submitted_.find(job.id); first != submitted_.end()) {
@@ -90,7 +97,12 @@ void Meter::see_job(const Event& event, const Job& job, const State& state) {
       break;
     case EventType::kJobSucceeded:
     case EventType::kJobFailed:
-      ++share.finished;
+      // An array counts by its members; those that never had a record end with it.
+      if (const JobArray* array = state.find_array(job.id)) {
+        share.finished += array->size() - array->made;
+      } else {
+        ++share.finished;
+      }
       break;
     default:
       break;

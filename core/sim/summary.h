@@ -40,6 +40,7 @@ class Meter {
     double borrowed = 0;
     double lost = 0;
   };
+  void see_submitted(ShareMeter& share, const Job& job, const JobArray* array);
   void see_job(const Event& event, const Job& job, const State& state);
   void see_nodes(const Event& event, const State& state);
   void measure(const Node& node, const State& state);

@@ -109,6 +109,51 @@ std::string check_dependencies(const State& state) {
   return found == state.dependants() ? "" : "the index of dependencies differs from its recount";
 }
 
+// J5: records are made in order; the sums and the index of what waits for the limit equal their
+// recount, and no more members count than the limit allows.
+std::string check_array(const State& state, const JobArray& array) {
+  const ArrayMembers& members = state.members_of(array.id);
+  MemberCounts counts;
+  std::set<WaitKey> limited;
+  auto it = state.jobs().upper_bound(array.id);
+  for (; it != state.jobs().end() && array.has_member(it->first); ++it) {
+    const Job& job = it->second;
+    if (array.position(job.id) >= array.made) return "a record of a member that has none";
+    if (job.over_array_limit && job.state != JobState::kPending) {
+      return fmt::format("member {} waits for its array's limit and is {}", job.id.value,
+                         to_string(job.state));
+    }
+    ++counts.by_state[static_cast<std::size_t>(job.state)];
+    const bool alone = !job.held && job.retry_at == kNoTime && job.depends_on.empty();
+    if (job.over_array_limit && alone && job.state == JobState::kPending) {
+      limited.insert(wait_key(job));
+    }
+  }
+  if (counts != members.counts || limited != members.limited) return "members are miscounted";
+  const std::int32_t let_in = counts.in(JobState::kRunnable) + counts.in(JobState::kScheduled) +
+                              counts.in(JobState::kStarting) + counts.in(JobState::kRunning);
+  if (array.range.limit > 0 && let_in > array.range.limit) {
+    return fmt::format("{} members count and its limit is {}", let_in, array.range.limit);
+  }
+  std::int32_t in_all = 0;
+  for (const std::int32_t count : state.member_counts(array).by_state) in_all += count;
+  if (in_all != array.size()) return fmt::format("{} of {} members", in_all, array.size());
+  const Job& job = state.job(array.id);
+  if (is_terminal(job.state) && state.member_counts(array).ended() != array.size()) {
+    return "ended before its members";
+  }
+  return members.offer.count == state.on_offer(array) ? "" : "offers another number of members";
+}
+
+std::string check_arrays(const State& state) {
+  for (const auto& [id, array] : state.arrays()) {
+    if (std::string fault = check_array(state, array); !fault.empty()) {
+      return fmt::format("array {}: {}", id.value, fault);
+    }
+  }
+  return {};
+}
+
 // Bookings wait for live attempts that are being stopped, and for nothing else.
 std::string check_bookings(const State& state) {
   for (const auto& [id, booking] : state.bookings()) {
@@ -187,14 +232,17 @@ std::string check_usage(const State& state) {
 }  // namespace
 
 std::string State::sanity_check() const {
-  for (const auto check : {check_jobs, check_backoffs, check_dependencies, check_bookings,
-                           check_devices, check_sums, check_usage}) {
+  for (const auto check : {check_jobs, check_backoffs, check_dependencies, check_arrays,
+                           check_bookings, check_devices, check_sums, check_usage}) {
     if (std::string fault = check(*this); !fault.empty()) return fault;
   }
   for (const auto& [share, waiting] : waiting_) {
     std::size_t count = waiting.booked.size();
     for (const auto& [key, group] : waiting.groups) {
       count += group.jobs.size();
+      for (const auto& [first, members] : group.spans) {
+        count += static_cast<std::size_t>(members) - 1;
+      }
       if (group.jobs.empty()) return "an empty group of waiting jobs";
       for (const WaitKey& wait : group.jobs) {
         if (group_of(job(wait.id)) != key) return "a waiting job is in the group of another user";

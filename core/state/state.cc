@@ -11,25 +11,6 @@ namespace {
 
 const WaitingShare kNobodyWaits;
 
-Reason why_pending(const Job& job) {
-  Reason reason;
-  if (!job.depends_on.empty()) {
-    std::set<JobId> jobs;
-    for (const Dependency& dependency : job.depends_on) jobs.insert(dependency.job);
-    reason.code = ReasonCode::kDependency;
-    reason.jobs_in_all = static_cast<std::int32_t>(jobs.size());
-    for (const JobId other : jobs) {
-      if (reason.jobs.size() < kMaxJobsNamed) reason.jobs.push_back(other);
-    }
-  } else if (job.held) {
-    reason.code = ReasonCode::kHeldByUser;
-  } else {
-    reason.code = ReasonCode::kRetryBackoff;
-    reason.when = job.retry_at;
-  }
-  return reason;
-}
-
 template <typename Map, typename Key>
 auto* find_in(Map& map, const Key& key) {
   const auto it = map.find(key);
@@ -42,6 +23,7 @@ State::State() { ledger_.reset(policy_, nodes_); }
 
 void State::apply(const Event& event) {
   last_time_ = std::max(last_time_, event.at);
+  unmade_.clear();
   for (const Change& change : event.changes) {
     std::visit([this](const auto& record) { put(record); }, change);
   }
@@ -80,6 +62,12 @@ void State::put(const PutJob& change) {
     index_job(it->second);
     if (reordered) refresh_holdings(it->second);
   }
+  if (const JobArray* array = array_of(job.id)) {
+    GPUQ_CHECK(array->position(job.id) < array->made);
+    refresh_offer(array->id);
+  } else if (arrays_.contains(job.id)) {
+    refresh_offer(job.id);
+  }
   touched_.jobs.insert(touched_.jobs.end(), job.id);
 }
 
@@ -116,7 +104,7 @@ void State::put(const PutAttempt& change) {
 void State::put(const PutBooking& change) {
   ++holdings_version_;
   const Booking& booking = change.record;
-  const Job& job = jobs_.at(booking.job);
+  const Job& job = jobs_.at(booking.job);  // A member that gets one has a record.
   unindex_job(job);
   if (bookings_.contains(booking.job)) ledger_.remove(booking_key(booking.job));
   bookings_[booking.job] = booking;
@@ -206,6 +194,7 @@ void State::put(const ArchiveJob& change) {
   const auto it = jobs_.find(change.id);
   GPUQ_CHECK(it != jobs_.end() && is_terminal(it->second.state));
   unindex_job(it->second);
+  drop_array(change.id);
   for (const AttemptId id : job_attempts_[change.id]) attempts_.erase(id);
   for (const PreemptionId id : job_preemptions_[change.id]) {
     unindex_preemption(preemptions_.at(id));
@@ -233,15 +222,23 @@ void State::regroup_waiting(const PolicyTables& before) {
     const auto groups = std::exchange(waiting.groups, {});
     for (const auto& [key, group] : groups) {
       for (const WaitKey& wait : group.jobs) {
-        WaitGroup& to = waiting.groups[group_of(jobs_.at(wait.id))];
+        const auto span = group.spans.find(wait);
+        const bool members = span != group.spans.end();
+        const JobId record = members ? array_of(wait.id)->id : wait.id;
+        const GroupKey to_key = group_of(jobs_.at(record));
+        WaitGroup& to = waiting.groups[to_key];
         to.jobs.insert(wait);
         to.reason = group.reason;
+        if (!members) continue;
+        to.spans.insert(*span);
+        members_[record].offer.group = to_key;
       }
     }
   }
 }
 
 void State::index_job(const Job& job) {
+  if (const JobArray* array = array_of(job.id)) index_member(*array, job);
   if (is_terminal(job.state)) ended_jobs_.insert(job.id);
   if (job.state == JobState::kPending && job.retry_at != kNoTime) {
     backoffs_.emplace(job.retry_at, job.id);
@@ -249,7 +246,8 @@ void State::index_job(const Job& job) {
   if (job.state == JobState::kPending) {
     for (const Dependency& on : job.depends_on) dependants_[on.job].insert(job.id);
   }
-  if (job.state != JobState::kRunnable) return;
+  // An array waits by its members.
+  if (job.state != JobState::kRunnable || arrays_.contains(job.id)) return;
   WaitingShare& share = waiting_[job.share];
   ++share.count;
   if (bookings_.contains(job.id)) {
@@ -261,6 +259,7 @@ void State::index_job(const Job& job) {
 }
 
 void State::unindex_job(const Job& job) {
+  if (const JobArray* array = array_of(job.id)) unindex_member(*array, job);
   ended_jobs_.erase(job.id);
   backoffs_.erase({job.retry_at, job.id});
   for (const Dependency& on : job.depends_on) {
@@ -269,7 +268,7 @@ void State::unindex_job(const Job& job) {
     dependants->second.erase(job.id);
     if (dependants->second.empty()) dependants_.erase(dependants);
   }
-  if (job.state != JobState::kRunnable) return;
+  if (job.state != JobState::kRunnable || arrays_.contains(job.id)) return;
   WaitingShare& share = waiting_.at(job.share);
   --share.count;
   if (bookings_.contains(job.id)) {
@@ -356,6 +355,7 @@ void State::charge_usage() {
 }
 
 void State::set_reasons(const std::vector<GroupReason>& reasons) {
+  unmade_.clear();
   lacking_reasons_.clear();
   for (const GroupReason& reason : reasons) {
     if (reason.job.valid()) {
@@ -370,7 +370,11 @@ void State::set_reasons(const std::vector<GroupReason>& reasons) {
   }
 }
 
-const Job& State::job(JobId id) const { return jobs_.at(id); }
+const Job& State::job(JobId id) const {
+  const Job* found = find_job(id);
+  GPUQ_CHECK(found != nullptr);
+  return *found;
+}
 const JobClass& State::job_class(ClassId id) const { return classes_.at(id); }
 const Attempt& State::attempt(AttemptId id) const { return attempts_.at(id); }
 
@@ -394,7 +398,10 @@ const WaitingShare& State::waiting(ShareId share) const {
   return found == nullptr ? kNobodyWaits : *found;
 }
 
-const Job* State::find_job(JobId id) const { return find_in(jobs_, id); }
+const Job* State::find_job(JobId id) const {
+  const Job* job = find_in(jobs_, id);
+  return job != nullptr ? job : find_unmade(id);
+}
 const Attempt* State::find_attempt(AttemptId id) const { return find_in(attempts_, id); }
 const Booking* State::find_booking(JobId id) const { return find_in(bookings_, id); }
 const TokenRecord* State::find_token(const std::string& key) const { return find_in(tokens_, key); }
@@ -447,6 +454,7 @@ Reason State::reason_of(JobId id) const {
   Reason reason;
   const Job* job = find_job(id);
   if (job == nullptr || is_terminal(job->state) || is_active(job->state)) return reason;
+  if (const JobArray* array = find_array(id)) return reason_of_array(*array);
   if (job->state != JobState::kRunnable) return why_pending(*job);
   const Booking* booking = find_booking(id);
   if (booking != nullptr && booking->lacking) {

@@ -25,6 +25,8 @@ namespace gpuq {
 struct Touched {
   std::set<ClassId> classes;
   std::set<JobId> jobs;
+  std::set<JobId> arrays;
+  std::vector<JobArray> gone_arrays;  ///< Archived: as they left.
   std::set<AttemptId> attempts;
   std::set<JobId> bookings;
   std::set<PreemptionId> preemptions;
@@ -36,6 +38,20 @@ struct Touched {
 };
 
 struct StateExcerpt;
+/// What the members of one array that have a record add up to. Derived.
+struct ArrayMembers {
+  MemberCounts counts;        ///< In memory, archived ones not included.
+  std::set<WaitKey> limited;  ///< J5: kept back by the array's limit, and by nothing else.
+  std::set<JobId> waiting;    ///< PENDING or RUNNABLE.
+  /// Where the members without a record that may start stand among the waiting.
+  struct Offer {
+    ShareId share;
+    GroupKey group;
+    WaitKey first;
+    std::int32_t count = 0;
+    bool operator==(const Offer&) const = default;
+  } offer;
+};
 
 class State final : public StateView {
  public:
@@ -73,7 +89,26 @@ class State final : public StateView {
     return usage_.at(key, now);
   }
 
+  /// Also a member of an array that has no record: then as a record would be made now, good until
+  /// the next event.
   [[nodiscard]] const Job* find_job(JobId id) const;
+  /// The array that `id` names; null for other jobs.
+  [[nodiscard]] const JobArray* find_array(JobId id) const;
+  /// The array that `id` is a member of, or null.
+  [[nodiscard]] const JobArray* array_of(JobId id) const;
+  [[nodiscard]] const std::map<JobId, JobArray>& arrays() const { return arrays_; }
+  /// Grows when members are given records.
+  [[nodiscard]] std::uint64_t members_made() const { return members_made_; }
+  [[nodiscard]] const ArrayMembers& members_of(JobId array) const;
+  /// All members, whether they have a record, had one, or never had one.
+  [[nodiscard]] MemberCounts member_counts(const JobArray& array) const;
+  /// Of an array what its members make of it, else the job's own.
+  [[nodiscard]] JobState shown_state(const Job& job) const;
+  /// How many members without a record may start: the next ones.
+  [[nodiscard]] std::int32_t on_offer(const JobArray& array) const;
+  /// J5: whether the limit has room for the waiting member at `key`; those before it in O1's order
+  /// that have no record come first.
+  [[nodiscard]] bool lets_in(const JobArray& array, const WaitKey& key) const;
   [[nodiscard]] const Attempt* find_attempt(AttemptId id) const;
   [[nodiscard]] const Node* find_node(const std::string& name) const;
   [[nodiscard]] const Node* find_node(NodeId id) const;
@@ -87,7 +122,7 @@ class State final : public StateView {
   [[nodiscard]] std::vector<const Attempt*> attempts_of(JobId job) const;
   /// All preemption records in memory of `job`, oldest first.
   [[nodiscard]] std::vector<const Preemption*> preemptions_of(JobId job) const;
-  /// All jobs in memory by id; ended ones stay until archived.
+  /// All jobs that have a record in memory, by id; ended ones stay until archived.
   [[nodiscard]] const std::map<JobId, Job>& jobs() const { return jobs_; }
   [[nodiscard]] const std::map<AttemptId, Attempt>& attempts() const { return attempts_; }
   [[nodiscard]] const std::map<PreemptionId, Preemption>& preemptions() const {
@@ -132,6 +167,7 @@ class State final : public StateView {
   void put(const PutClass& change);
   void put(const DropClass& change);
   void put(const PutJob& change);
+  void put(const PutArray& change);
   void put(const PutSpec& change);
   void put(const PutAttempt& change);
   void put(const PutBooking& change);
@@ -146,6 +182,14 @@ class State final : public StateView {
   void index_job(const Job& job);
   void unindex_job(const Job& job);
   void refresh_holdings(const Job& job);
+  void index_member(const JobArray& array, const Job& job);
+  void unindex_member(const JobArray& array, const Job& job);
+  void refresh_offer(JobId array);
+  void withdraw(const ArrayMembers::Offer& offer);
+  void drop_array(JobId id);
+  [[nodiscard]] const Job* find_unmade(JobId id) const;
+  [[nodiscard]] Reason reason_of_array(const JobArray& array) const;
+  [[nodiscard]] Reason why_pending(const Job& job) const;
   void unindex_preemption(const Preemption& record);
   void rebuild_ledger();
   void held_changes(ShareId share, UnitId unit, const std::string& user);
@@ -163,6 +207,10 @@ class State final : public StateView {
   std::vector<Node> nodes_;  ///< By id; dropped nodes leave a gap in ids.
   std::map<ClassId, JobClass> classes_;
   std::map<JobId, Job> jobs_;
+  std::map<JobId, JobArray> arrays_;
+  std::map<JobId, ArrayMembers> members_;  ///< By array.
+  /// Members without a record that somebody has looked at since the last event.
+  mutable std::map<JobId, Job> unmade_;
   std::map<AttemptId, Attempt> attempts_;
   std::map<JobId, Booking> bookings_;
   std::map<PreemptionId, Preemption> preemptions_;
@@ -186,6 +234,7 @@ class State final : public StateView {
   std::map<JobId, std::set<JobId>> dependants_;  ///< By the job depended on; no empty ones.
   mutable Ledger ledger_;  ///< Scratch for passes: they restore it exactly (docs/decisions/0003).
   std::set<UsageKey> uncharged_;  ///< Of the event at hand: what is held may be another amount.
+  std::uint64_t members_made_ = 0;
   std::uint64_t version_ = 1;
   std::uint64_t topology_version_ = 1;
   std::uint64_t holdings_version_ = 1;

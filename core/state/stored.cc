@@ -28,6 +28,7 @@ Result<State> State::from_stored(StoredState stored) {
   for (const Node& node : state.nodes_) state.node_names_[node.name] = node.id;
   state.ledger_.reset(state.policy_, state.nodes_);
   for (JobClass& cls : stored.classes) state.put(PutClass{std::move(cls)});
+  for (JobArray& array : stored.arrays) state.put(PutArray{array});
   for (Job& job : stored.jobs) {
     if (!state.classes_.contains(job.cls)) {
       return contradiction(fmt::format("job {} has no class", job.id.value));
@@ -35,7 +36,16 @@ Result<State> State::from_stored(StoredState stored) {
     if (state.policy_.share(job.share) == nullptr && !is_terminal(job.state)) {
       return contradiction(fmt::format("job {} has no quota share", job.id.value));
     }
+    const JobArray* array = state.array_of(job.id);
+    if (array != nullptr && array->position(job.id) >= array->made) {
+      return contradiction(
+          fmt::format("array {} has no member {} yet", array->id.value, array->index(job.id)));
+    }
     state.put(PutJob{std::move(job)});
+  }
+  for (const auto& [id, array] : state.arrays_) {
+    if (state.jobs_.contains(id)) continue;
+    return contradiction(fmt::format("array {} has no job", id.value));
   }
   for (Attempt& attempt : stored.attempts) {
     if (!state.jobs_.contains(attempt.job)) {
@@ -75,6 +85,7 @@ StoredState State::to_stored() const {
   stored.policy = policy_;
   stored.nodes = nodes_;
   for (const auto& [id, record] : classes_) stored.classes.push_back(record);
+  for (const auto& [id, record] : arrays_) stored.arrays.push_back(record);
   for (const auto& [id, record] : jobs_) stored.jobs.push_back(record);
   for (const auto& [id, record] : attempts_) stored.attempts.push_back(record);
   for (const auto& [id, record] : bookings_) stored.bookings.push_back(record);
@@ -109,6 +120,8 @@ RowChanges State::take_changes() {
   split(touched.classes, classes_, rows.classes,
         [&](ClassId id) { rows.drop_classes.push_back(id); });
   split(touched.jobs, jobs_, rows.jobs, no_drop);
+  split(touched.arrays, arrays_, rows.arrays, no_drop);
+  for (JobArray& array : touched.gone_arrays) rows.arrays.push_back(array);
   split(touched.attempts, attempts_, rows.attempts, no_drop);
   split(touched.bookings, bookings_, rows.bookings,
         [&](JobId id) { rows.drop_bookings.push_back(id); });

@@ -50,16 +50,23 @@ void AgentHub::watch_known_nodes() {
   }
 }
 
+namespace {
+
+/// A member of an array has the array's spec.
+JobId spec_of(const StartOrder& order) { return order.array ? order.array->id : order.job.id; }
+
+}  // namespace
+
 // ---- orders
 
 void AgentHub::start(const StartOrder& order) {
   v1::Start start = to_start(ports_.state(), order);
-  if (const std::string* spec = specs_.find(order.job.id)) {
+  if (const std::string* spec = specs_.find(spec_of(order))) {
     send_start(order.node, std::move(start), *spec);
     return;
   }
-  ports_.read_spec(order.job.id, [this, node = order.node,
-                                  start = std::move(start)](Result<std::string> spec) mutable {
+  ports_.read_spec(spec_of(order), [this, node = order.node,
+                                    start = std::move(start)](Result<std::string> spec) mutable {
     if (spec) {
       send_start(node, std::move(start), *spec);
     } else {

@@ -220,6 +220,12 @@ v1::Start to_start(const State& state, const StartOrder& order) {
   if (order.cls.grace) start.set_grace_ms(order.cls.grace->count());
   if (order.cls.timeout) start.set_timeout_ms(order.cls.timeout->count());
   start.set_run_immediately(order.run_at_once);
+  if (order.array) {
+    auto& environment = *start.mutable_environment();
+    environment["GPUQ_ARRAY_JOB_ID"] = std::to_string(order.array->id.value);
+    environment["GPUQ_ARRAY_INDEX"] = std::to_string(order.array->index(order.job.id));
+    environment["GPUQ_ARRAY_SIZE"] = std::to_string(order.array->size());
+  }
   if (order.attempt.instances.size() > 1) {
     v1::GangInfo& gang = *start.mutable_gang();
     gang.set_master_address(gang_address(state, order.attempt));
@@ -237,7 +243,8 @@ Result<> add_spec(const std::string& bytes, v1::Start& start) {
                  fmt::format("the stored spec of job {} can not be read", start.job_id())};
   }
   start.mutable_command()->Swap(spec.mutable_command());
-  start.mutable_environment()->swap(*spec.mutable_env());
+  // What to_start() has put there is no user's: names of that kind are refused in a spec.
+  start.mutable_environment()->insert(spec.env().begin(), spec.env().end());
   start.set_working_directory(spec.workdir());
   return {};
 }

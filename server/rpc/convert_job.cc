@@ -20,20 +20,21 @@ struct Records {
   std::vector<const Preemption*> preemptions;
   const ArchivedJob* archived = nullptr;
   const ArchiveNames* names = nullptr;
+  std::optional<JobArray> array = {};  ///< That it is, or that it is a member of.
   [[nodiscard]] const Attempt* last() const { return attempts.empty() ? nullptr : attempts.back(); }
 };
 
 Records records_of(const State& state, const Job& job) {
-  return {job,
-          state.job_class(job.cls),
-          state.attempts_of(job.id),
-          state.preemptions_of(job.id),
-          nullptr,
-          nullptr};
+  Records records{job, state.job_class(job.cls), state.attempts_of(job.id),
+                  state.preemptions_of(job.id)};
+  const JobArray* array = state.find_array(job.id);
+  if (array == nullptr) array = state.array_of(job.id);
+  if (array != nullptr) records.array = *array;
+  return records;
 }
 
 Records records_of(const ArchivedJob& archived, const ArchiveNames& names) {
-  Records records{archived.job, archived.cls, {}, {}, &archived, &names};
+  Records records{archived.job, archived.cls, {}, {}, &archived, &names, archived.array};
   for (const Attempt& attempt : archived.attempts) records.attempts.push_back(&attempt);
   for (const Preemption& record : archived.preemptions) records.preemptions.push_back(&record);
   return records;
@@ -75,6 +76,44 @@ void fill_node_names(const State& state, const std::vector<AttemptInstance>& ins
   }
 }
 
+MemberCounts counts_of(const State& state, const Records& records) {
+  if (records.archived == nullptr) return state.member_counts(*records.array);
+  MemberCounts counts;
+  const JobArray& array = *records.array;
+  counts.by_state[static_cast<std::size_t>(JobState::kSucceeded)] = array.archived_succeeded;
+  counts.by_state[static_cast<std::size_t>(JobState::kFailed)] =
+      array.archived_failed + (array.dropped() ? array.size() - array.made : 0);
+  return counts;
+}
+
+// What tells an array or a member from other jobs; `Out` is a whole job or a row.
+template <typename Out>
+void fill_array(const State& state, const Records& records, Out& out) {
+  if (!records.array) return;
+  const JobArray& array = *records.array;
+  if (array.id != records.job.id) {
+    out.mutable_member_of()->set_array_job_id(array.id.value);
+    out.mutable_member_of()->set_index(array.index(records.job.id));
+    return;
+  }
+  v1::ArrayRange& range = *out.mutable_array()->mutable_range();
+  range.set_first(array.range.first);
+  range.set_last(array.range.last);
+  range.set_step(array.range.step);
+  range.set_limit(array.range.limit);
+  out.mutable_array()->set_size(array.size());
+  const MemberCounts counts = counts_of(state, records);
+  v1::ArrayCounts& members = *out.mutable_array()->mutable_members();
+  members.set_pending(counts.in(JobState::kPending));
+  members.set_runnable(counts.in(JobState::kRunnable));
+  members.set_scheduled(counts.in(JobState::kScheduled));
+  members.set_starting(counts.in(JobState::kStarting));
+  members.set_running(counts.in(JobState::kRunning));
+  members.set_succeeded(counts.in(JobState::kSucceeded));
+  members.set_failed(counts.in(JobState::kFailed));
+  out.set_state(to_proto(is_terminal(records.job.state) ? records.job.state : counts.state()));
+}
+
 void fill_common(const State& state, const Records& records, v1::JobSummary& out) {
   const Job& job = records.job;
   out.set_job_id(job.id.value);
@@ -103,6 +142,7 @@ void fill_common(const State& state, const Records& records, v1::JobSummary& out
     fill_node_names(state, last->instances, *out.mutable_node_names());
   }
   if (const auto code = final_exit_code(job, last)) out.set_final_exit_code(*code);
+  fill_array(state, records, out);
 }
 
 void fill_devices(const Node* node, const InstanceUse& use, v1::AttemptInstance& out) {
@@ -214,6 +254,7 @@ void fill_whole(const State& state, const Records& records, v1::Job& out) {
   }
   out.set_is_terminated(job.terminating);
   if (const auto code = final_exit_code(job, last)) out.set_final_exit_code(*code);
+  fill_array(state, records, out);
 }
 
 }  // namespace
@@ -270,18 +311,6 @@ v1::PreemptionRule to_proto(PreemptRule rule) {
 }
 
 std::int64_t ms_or_zero(Time time) { return time == kNever || time == kNoTime ? 0 : to_ms(time); }
-
-std::optional<std::int32_t> final_exit_code(const Job& job, const Attempt* last) {
-  if (!is_terminal(job.state)) return std::nullopt;
-  if (job.state == JobState::kSucceeded) return 0;
-  const AttemptOutcome outcome = last == nullptr ? AttemptOutcome::kNone : last->outcome;
-  if (outcome == AttemptOutcome::kTimedOut) return 124;
-  if (outcome == AttemptOutcome::kPreempted && !job.terminating) return 125;
-  if (outcome == AttemptOutcome::kLost) return 125;
-  const std::int32_t code =
-      last != nullptr && last->exit_code >= 0 ? last->exit_code : job.exit_code;
-  return code > 0 ? code : 1;
-}
 
 bool Borrowers::borrows(ShareId share, UnitId unit, HoldingKey key) {
   const auto [it, fresh] = known_.try_emplace({share, unit});

@@ -20,10 +20,6 @@ v1::PreemptionRule to_proto(PreemptRule rule);
 /// 0 for "not yet" and "no value".
 std::int64_t ms_or_zero(Time time);
 
-/// The job's end in one number: 0, its exit code, 124 time limit, 125 preempted for good or lost, 1
-/// where nothing ran. `last`: its last attempt, or null. Nothing before the end.
-std::optional<std::int32_t> final_exit_code(const Job& job, const Attempt* last);
-
 /// Which holdings of a share borrow (P4), worked out once per share and unit. Lives for one query.
 class Borrowers {
  public:

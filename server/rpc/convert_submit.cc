@@ -203,7 +203,8 @@ std::string read_preemption(const v1::JobPreemptionConfiguration& from, JobReque
 
 std::string read_dependencies(const v1::JobSpec& from, JobRequest& to) {
   for (const v1::JobDependency& on : from.depends_on()) {
-    Dependency dependency{JobId(on.job_id())};
+    DependencyRequest dependency{JobId(on.job_id())};
+    if (on.has_array_index()) dependency.index = on.array_index();
     switch (on.condition()) {
       case v1::DEPENDENCY_CONDITION_UNSPECIFIED:
       case v1::DEPENDENCY_CONDITION_SUCCEEDED:
@@ -224,6 +225,13 @@ std::string read_dependencies(const v1::JobSpec& from, JobRequest& to) {
   return "";
 }
 
+void read_array(const v1::JobSpec& from, JobRequest& to) {
+  if (!from.has_array()) return;
+  const v1::ArrayRange& range = from.array();
+  to.array = ArrayRange{range.first(), range.last(), range.step() == 0 ? 1 : range.step(),
+                        range.limit()};  // The engine checks it.
+}
+
 std::string read_rest(const v1::JobSpec& from, JobRequest& to) {
   if (auto fault = check_range("scheduling_priority", from.scheduling_priority(), 0, kMaxPriority);
       !fault.empty()) {
@@ -231,6 +239,7 @@ std::string read_rest(const v1::JobSpec& from, JobRequest& to) {
   }
   to.priority = from.scheduling_priority();
   to.held = from.hold();
+  read_array(from, to);
   if (from.has_attempt_duration_seconds()) {
     const std::int64_t seconds = from.attempt_duration_seconds();
     if (auto fault = check_range("attempt_duration_seconds", seconds, 1, 31'536'000);

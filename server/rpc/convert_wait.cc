@@ -165,6 +165,9 @@ void fill_would_start(const State& state, const Job& job, const Reason& reason,
     case ReasonCode::kRetryBackoff:
       out.add_would_start("its back-off is over; it waits for capacity then");
       break;
+    case ReasonCode::kArrayLimit:
+      out.add_would_start(fmt::format("members of array {} before it end", reason.other.value));
+      break;
     case ReasonCode::kShareFull:
       out.add_would_start("jobs of its share end, or the share's limit or borrow limit is raised");
       break;

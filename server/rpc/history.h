@@ -3,6 +3,7 @@
 // so that no SQL reaches this layer; the daemon puts the store's reader behind it.
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@ struct ArchivedJob {
   JobClass cls;
   std::string queue_name;
   std::string share_name;
+  std::optional<JobArray> array;        ///< That it is, or that it is a member of.
   std::vector<Attempt> attempts;        ///< By number. Empty in lists.
   std::vector<Preemption> preemptions;  ///< Oldest first. Empty in lists.
 };
@@ -35,6 +37,7 @@ struct ArchiveFilter {
   std::string name_glob;
   std::vector<JobState> states;
   std::vector<JobId> jobs;  ///< Any of.
+  bool members = true;      ///< False: no members of arrays.
   JobId first;              ///< Smallest id wanted; 0 = no bound.
   JobId last;               ///< Largest id wanted; 0 = no bound.
   bool newest_first = true;
@@ -51,7 +54,7 @@ struct PastEvents {
 class History {
  public:
   virtual ~History() = default;
-  /// Spec bytes of a job, live or archived; kNotFound.
+  /// Spec bytes of a job, live or archived; of a member those of its array. kNotFound.
   virtual Result<std::string> spec(JobId job) = 0;
   /// kNotFound when the archive has no such job.
   virtual Result<ArchivedJob> archived(JobId job) = 0;

@@ -50,7 +50,9 @@ void load_job(ServiceContext& context, JobId id, v1::Job& out, std::function<voi
   context.engine.query([&context, id, &out, done = std::move(done)](const State& state) {
     if (const Job* job = state.find_job(id)) {
       fill_job(state, *job, out);
-      if (const std::string* spec = context.specs.find(id)) return done(fill_spec(*spec, out));
+      const JobArray* array = state.array_of(id);
+      const std::string* spec = context.specs.find(array == nullptr ? id : array->id);
+      if (spec != nullptr) return done(fill_spec(*spec, out));
       return load_spec(context, out, done);
     }
     load_archived(
@@ -131,7 +133,7 @@ class CancelRun : public std::enable_shared_from_this<CancelRun> {
       bool archived = false;
       for (v1::CancelResult& result : *self->call_->response.mutable_results()) {
         if (const Job* job = state.find_job(JobId(result.job_id()))) {
-          result.set_state(to_proto(job->state));
+          result.set_state(to_proto(state.shown_state(*job)));
         } else {
           archived = true;
         }

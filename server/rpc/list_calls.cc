@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -25,6 +26,10 @@ constexpr int kMaxIds = 1'000;
 constexpr int kExaminedPerTurn = 5'000;  // jobs looked at in one turn of the core loop
 
 JobState core_state(int state) { return static_cast<JobState>(state); }
+
+Error no_array(JobId id) {
+  return invalid(fmt::format("array_job_id: job {} is no array", id.value));
+}
 
 class ListRun : public std::enable_shared_from_this<ListRun> {
  public:
@@ -59,7 +64,16 @@ class ListRun : public std::enable_shared_from_this<ListRun> {
     return read_token();
   }
 
-  void run() { next_turn(); }
+  void run() {
+    if (request_.array_job_id() == 0) return next_turn();
+    context_.engine.query([self = shared_from_this()](const State& state) {
+      const JobId id(self->request_.array_job_id());
+      const JobArray* array = state.find_array(id);
+      if (array != nullptr) return self->list_members(*array);
+      if (state.find_job(id) != nullptr) return self->call_->finish(no_array(id));
+      self->context_.pool.post([self] { self->list_archived_members(); });
+    });
+  }
 
  private:
   Result<> read_token() {
@@ -78,8 +92,42 @@ class ListRun : public std::enable_shared_from_this<ListRun> {
     return {};
   }
 
+  void list_members(const JobArray& array) {
+    first_ = std::max(first_, array.member(0).value);
+    last_ = std::min(last_, array.member(array.size() - 1).value);
+    next_turn();
+  }
+
+  void list_archived_members() {
+    const JobId id(request_.array_job_id());
+    const auto archived = context_.history.archived(id);
+    const bool unknown = !archived && archived.error().code == ErrorCode::kNotFound;
+    if (unknown) return call_->finish(no_job(id));
+    if (!archived) return call_->finish(archived.error());
+    if (!archived->array || archived->array->id != id) {
+      return call_->finish(no_array(id));
+    }
+    list_members(*archived->array);
+  }
+
+  [[nodiscard]] bool lists_members() const { return request_.array_job_id() != 0 || !ids_.empty(); }
+
+  /// Until it has ended an array has each state of its members that have not.
+  [[nodiscard]] unsigned states_of(const State& state, const Job& job) const {
+    const JobArray* array = is_terminal(job.state) ? nullptr : state.find_array(job.id);
+    if (array == nullptr) return 1U << static_cast<unsigned>(job.state);
+    unsigned states = 0;
+    const MemberCounts counts = state.member_counts(*array);
+    for (unsigned n = 0; n < counts.by_state.size(); ++n) {
+      if (counts.by_state[n] > 0 && !is_terminal(core_state(static_cast<int>(n))))
+        states |= 1U << n;
+    }
+    return states;
+  }
+
   [[nodiscard]] bool matches(const State& state, const Job& job) const {
-    if ((states_ & (1U << static_cast<unsigned>(job.state))) == 0) return false;
+    if ((states_ & states_of(state, job)) == 0) return false;
+    if (!lists_members() && state.array_of(job.id) != nullptr) return false;
     if (!user_.empty() && job.user != user_) return false;
     if (!ids_.empty() && !ids_.contains(job.id)) return false;
     if (!request_.job_queue().empty()) {
@@ -97,25 +145,39 @@ class ListRun : public std::enable_shared_from_this<ListRun> {
     context_.engine.query([self = shared_from_this()](const State& state) { self->turn(state); });
   }
 
+  /// The next job of memory from `from` on, in the order asked for; null when there is none.
+  [[nodiscard]] const Job* next_job(const State& state, std::int64_t from) const {
+    if (from < first_ || from > last_) return nullptr;
+    // Members of one array are looked at by number: most have no record.
+    if (request_.array_job_id() != 0) return next_member(state, from);
+    const auto& jobs = state.jobs();
+    auto it = newest_first_ ? jobs.upper_bound(JobId(from)) : jobs.lower_bound(JobId(from));
+    if (it == (newest_first_ ? jobs.begin() : jobs.end())) return nullptr;
+    if (newest_first_) --it;
+    const std::int64_t id = it->first.value;
+    return id >= first_ && id <= last_ ? &it->second : nullptr;
+  }
+
+  [[nodiscard]] const Job* next_member(const State& state, std::int64_t from) const {
+    const std::int64_t step = newest_first_ ? -1 : 1;
+    for (std::int64_t id = from; id >= first_ && id <= last_; id += step) {
+      if (const Job* job = state.find_job(JobId(id))) return job;
+    }
+    return nullptr;
+  }
+
   void turn(const State& state) {
     Borrowers borrowers(state);
-    int examined = 0;
-    const auto& jobs = state.jobs();
-    const std::int64_t low = newest_first_ ? first_ : std::max(first_, resume_);
-    const std::int64_t high = newest_first_ && resume_ > 0 ? std::min(last_, resume_) : last_;
-    auto begin = jobs.lower_bound(JobId(low));
-    auto end = jobs.upper_bound(JobId(high));
-    while (begin != end && wanted() > 0 && examined < kExaminedPerTurn) {
-      const auto it = newest_first_ ? std::prev(end) : begin;
-      ++examined;
-      if (matches(state, it->second)) {
-        fill_summary(state, it->second, borrowers, rows_[it->first.value]);
-      }
-      newest_first_ ? --end : ++begin;
-      resume_ = newest_first_ ? it->first.value - 1 : it->first.value + 1;
-      if (resume_ == 0) resume_ = 1, memory_done_ = true;
+    const std::int64_t step = newest_first_ ? -1 : 1;
+    std::int64_t next = resume_.value_or(newest_first_ ? last_ : first_);
+    for (int examined = 0; wanted() > 0 && examined < kExaminedPerTurn; ++examined) {
+      const Job* job = next_job(state, next);
+      if (job == nullptr) break;
+      if (matches(state, *job)) fill_summary(state, *job, borrowers, rows_[job->id.value]);
+      next = job->id.value + step;
     }
-    if (begin == end) memory_done_ = true;
+    resume_ = next;
+    memory_done_ = next_job(state, next) == nullptr;
     if (request_.labels().empty()) {
       after_turn();
     } else {
@@ -166,6 +228,7 @@ class ListRun : public std::enable_shared_from_this<ListRun> {
     filter.name_glob = request_.job_name();
     for (const int state : request_.states()) filter.states.push_back(core_state(state));
     filter.jobs.assign(ids_.begin(), ids_.end());
+    filter.members = lists_members();
     filter.first = JobId(first_);
     filter.last = JobId(last_ == std::numeric_limits<std::int64_t>::max() ? 0 : last_);
     filter.newest_first = newest_first_;
@@ -230,7 +293,7 @@ class ListRun : public std::enable_shared_from_this<ListRun> {
   std::string user_;
   std::set<JobId> ids_;
   std::int64_t first_ = 1, last_ = 0;
-  std::int64_t resume_ = 0;  // where the next turn goes on in memory
+  std::optional<std::int64_t> resume_;  // where the next turn goes on in memory
   bool memory_done_ = false;
   bool archive_done_ = true;
   std::map<std::int64_t, v1::JobSummary> rows_;

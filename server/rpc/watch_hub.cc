@@ -53,6 +53,33 @@ void WatchHub::deliver(const State& state, const Event& event) {
     const auto it = by_job_.find(event.job);
     if (it != by_job_.end()) ids.insert(ids.end(), it->second.begin(), it->second.end());
   }
+  deliver_to(ids, state, event);
+  tell_dropped(state, event);
+}
+
+// Members that end with their array before they had a record have no event of their own: whoever
+// follows one of them is told by the array's.
+void WatchHub::tell_dropped(const State& state, const Event& event) {
+  const JobArray* array = state.find_array(event.job);
+  if (array == nullptr || !array->dropped()) return;
+  std::map<JobId, std::vector<Id>> told;
+  for (const auto& [id, watcher] : watchers_) {
+    auto job = watcher.filter.jobs.lower_bound(array->member(array->made));
+    for (; job != watcher.filter.jobs.end() && array->has_member(*job); ++job) {
+      told[*job].push_back(id);
+    }
+  }
+  for (const auto& [job, ids] : told) {
+    Event ended = event;
+    ended.type = EventType::kJobFailed;
+    ended.job = job;
+    ended.attempt = AttemptId();
+    ended.job_state = JobState::kFailed;
+    deliver_to(ids, state, ended);
+  }
+}
+
+void WatchHub::deliver_to(const std::vector<Id>& ids, const State& state, const Event& event) {
   std::shared_ptr<const v1::WatchResponse> shown;
   bool made = false;
   for (const Id id : ids) {

@@ -58,6 +58,8 @@ class WatchHub final : public Observer {
     Handler handler;
   };
   void deliver(const State& state, const Event& event);
+  void deliver_to(const std::vector<Id>& ids, const State& state, const Event& event);
+  void tell_dropped(const State& state, const Event& event);
 
   std::function<const State&()> state_;
   Id next_ = 1;

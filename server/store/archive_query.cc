@@ -74,6 +74,12 @@ void add_id_conditions(const ArchiveQuery& query, Where& where) {
     }
     where.add("id IN (" + list + ")");
   }
+  if (!query.members) {
+    where.add(
+        "NOT EXISTS (SELECT 1 FROM job_array AS a WHERE a.id = (SELECT max(id) FROM job_array"
+        " WHERE id < archived_job.id) AND archived_job.id <= a.id + 1 + (a.last_index -"
+        " a.first_index) / a.step)");
+  }
   if (query.first.valid()) where.add("id >= ?", query.first.value);
   if (query.last.valid()) where.add("id <= ?", query.last.value);
   if (query.cursor.valid()) where.add(newest_first ? "id < ?" : "id > ?", query.cursor.value);
@@ -118,6 +124,7 @@ void add_related(Connection& db, std::vector<ArchivedJob>& jobs) {
     const auto [entry, is_new] = classes.try_emplace(job.job.cls);
     if (is_new) entry->second = read_classes(db, "c.id = ?", job.job.cls.value).at(0);
     job.cls = entry->second;
+    job.array = read_array_of(db, job.job.id);
   }
 }
 

@@ -30,8 +30,11 @@ inline constexpr const char* kJobColumns =
     "node_losses, preemptions, attempt, created_at, runnable_since, ended_at, exit_code, name, "
     "user, status_reason, held, retry_at, expected_run_time";
 /// Of a living job, beside those; not visited, as the lists below.
-inline constexpr const char* kLiveJobColumns = ", depends_on";
+inline constexpr const char* kLiveJobColumns = ", depends_on, over_array_limit";
 inline constexpr int kJobColumnCount = 22;
+inline constexpr const char* kArrayColumns =
+    "id, first_index, last_index, step, member_limit, made, dropped_at, archived_succeeded, "
+    "archived_failed, archived_exit_code";
 inline constexpr const char* kAttemptColumns =
     "job, number, id, share, unit, demand, state, stop, outcome, lost_to_node, scheduled_at, "
     "running_at, stop_at, grace, ended_at, exit_code, status_reason";
@@ -101,6 +104,12 @@ void job_fields(R& r, F&& f) {
     r.counted_attempts, r.node_losses, r.preemptions, r.attempt, r.created_at, r.runnable_since,
     r.ended_at, r.exit_code, r.name, r.user, r.status_reason, r.held, r.retry_at,
     r.expected_run_time);
+}
+
+template <typename R, typename F>
+void array_fields(R& r, F&& f) {
+  f(r.id, r.range.first, r.range.last, r.range.step, r.range.limit, r.made, r.dropped_at,
+    r.archived_succeeded, r.archived_failed, r.archived_exit_code);
 }
 
 template <typename R, typename F>

@@ -23,6 +23,7 @@ struct HistoryNames {
 struct ArchivedJob {
   Job job;
   JobClass cls;
+  std::optional<JobArray> array;  ///< That it is, or that it is a member of.
   std::string queue_name;
   std::string share_name;
   std::vector<Attempt> attempts;        ///< By number. Empty in lists.
@@ -39,6 +40,7 @@ struct ArchiveQuery {
   std::string name_glob;  ///< Over the job's name: `*` any text, `?` one character; case matters.
   std::vector<JobState> states;
   std::vector<JobId> jobs;    ///< Any of.
+  bool members = true;        ///< False: members of arrays do not count.
   JobId first;                ///< This one and later.
   JobId last;                 ///< This one and earlier.
   Time ended_from = kNoTime;  ///< Ended then or later.
@@ -71,7 +73,7 @@ class HistoryReader {
  public:
   virtual ~HistoryReader() = default;
 
-  /// Spec of a live or archived job. kNotFound: no such job.
+  /// Spec of a live or archived job; a member of an array has the array's. kNotFound: no such job.
   virtual Result<std::string> spec(JobId job) = 0;
   /// Archived job with attempts and preemptions. kNotFound: never was, or is still in memory.
   virtual Result<ArchivedJob> archived_job(JobId job) = 0;

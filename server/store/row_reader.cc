@@ -80,8 +80,17 @@ std::vector<Job> read_jobs(Connection& db) {
     Job& job = jobs.emplace_back();
     job_fields(job, reads(row));
     read_list(row, kJobColumnCount, job.depends_on);
+    row.get(kJobColumnCount + 1, job.over_array_limit);
   }
   return jobs;
+}
+
+std::vector<JobArray> read_arrays(Connection& db) {
+  std::vector<JobArray> arrays;
+  Statement row(db, std::string("SELECT ") + kArrayColumns +
+                        " FROM job_array WHERE id IN (SELECT id FROM job) ORDER BY id");
+  while (row.step()) array_fields(arrays.emplace_back(), reads(row));
+  return arrays;
 }
 
 std::vector<Booking> read_bookings(Connection& db) {
@@ -141,6 +150,17 @@ Statement select_of_job(Connection& db, JobId job, const std::string& sql) {
 }
 
 }  // namespace
+
+std::optional<JobArray> read_array_of(Connection& db, JobId job) {
+  Statement row(db, std::string("SELECT ") + kArrayColumns +
+                        " FROM job_array WHERE id <= ? ORDER BY id DESC LIMIT 1");
+  row.bind_all(job);
+  JobArray array;
+  if (!row.step()) return std::nullopt;
+  array_fields(array, reads(row));
+  if (array.id != job && !array.has_member(job)) return std::nullopt;
+  return array;
+}
 
 std::vector<JobClass> read_classes(Connection& db, std::string_view condition,
                                    std::int64_t parameter) {
@@ -220,6 +240,7 @@ StoredState read_state(Connection& db) {
   state.nodes = read_nodes(db);
   state.classes = read_classes(db, "c.live = 1");
   state.jobs = read_jobs(db);
+  state.arrays = read_arrays(db);
   state.attempts = read_attempts(db, "", JobId{});
   sort_by_id(state.attempts);
   state.bookings = read_bookings(db);

@@ -2,6 +2,7 @@
 // Reads records back. Inside the caller's transaction, so that all of them are of one moment.
 // Throws Failure; kDataLoss when rows contradict each other.
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -12,6 +13,9 @@ namespace gpuq::store {
 
 /// Everything live, each kind ordered by id.
 StoredState read_state(Connection& db);
+
+/// The array whose job or member `job` is, wherever it is; null when it is of none.
+std::optional<JobArray> read_array_of(Connection& db, JobId job);
 
 /// Job classes; `condition` is the WHERE of job_class (alias c) and may hold one parameter.
 std::vector<JobClass> read_classes(Connection& db, std::string_view condition,

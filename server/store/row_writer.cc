@@ -44,6 +44,7 @@ RowWriter::RowWriter(Connection& db)
       cut_exit_rules_(db, "DELETE FROM class_exit_rule WHERE class = ?"),
       drop_class_(db, "UPDATE job_class SET live = 0 WHERE id = ?"),
       put_job_(db, upsert_sql("job", std::string(kJobColumns) + kLiveJobColumns, 1)),
+      put_array_(db, upsert_sql("job_array", kArrayColumns, 1)),
       put_spec_(db, insert_sql("job_spec", "job, bytes")),
       put_attempt_(db, upsert_sql("attempt", kAttemptColumns, 2)),
       put_allocation_(db, upsert_sql("allocation", kAllocationColumns, 3, {}, true)),
@@ -79,6 +80,7 @@ void RowWriter::write(const RowChanges& rows) {
   for (const Node& node : rows.nodes) write(node);
   for (const JobClass& cls : rows.classes) write(cls);
   for (const Job& job : rows.jobs) write(job);
+  for (const JobArray& array : rows.arrays) array_fields(array, writes(put_array_));
   for (const PutSpec& spec : rows.specs) put_spec_.run(spec.id, BlobRef{spec.bytes.get()});
   for (const Attempt& attempt : rows.attempts) write(attempt);
   for (const Booking& booking : rows.bookings) write(booking);
@@ -118,8 +120,9 @@ void RowWriter::write(const JobClass& record) {
 }
 
 void RowWriter::write(const Job& record) {
-  job_fields(record,
-             [&](const auto&... values) { put_job_.run(values..., pack(record.depends_on)); });
+  job_fields(record, [&](const auto&... values) {
+    put_job_.run(values..., pack(record.depends_on), record.over_array_limit);
+  });
 }
 
 void RowWriter::write(const Attempt& record) {

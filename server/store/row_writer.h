@@ -33,7 +33,7 @@ class RowWriter {
   Statement meta_;
   Statement put_class_, put_class_unit_, put_exit_rule_, cut_class_units_, cut_exit_rules_,
       drop_class_;
-  Statement put_job_, put_spec_;
+  Statement put_job_, put_array_, put_spec_;
   Statement put_attempt_, put_allocation_, cut_allocations_;
   Statement put_booking_, put_booking_part_, cut_booking_parts_, drop_booking_;
   Statement put_preemption_;

@@ -87,6 +87,23 @@ EventPage read_events(Connection& db, const EventQuery& query) {
   return page;
 }
 
+/// The member `job` of an archived array that ended without ever having had a record.
+std::vector<ArchivedJob> find_dropped_member(Connection& db, JobId job) {
+  const auto array = read_array_of(db, job);
+  if (!array || !array->has_member(job) || !array->dropped()) return {};
+  if (array->position(job) < array->made) return {};
+  ArchiveQuery query;
+  query.jobs = {array->id};
+  std::vector<ArchivedJob> found = find_archived_jobs(db, query);
+  for (ArchivedJob& member : found) {
+    member.job.id = job;
+    member.job.state = JobState::kFailed;
+    member.job.ended_at = array->dropped_at;
+    member.job.exit_code = -1;
+  }
+  return found;
+}
+
 }  // namespace
 
 /// Connections to lend, one call each.
@@ -160,7 +177,8 @@ SqliteReader::~SqliteReader() = default;
 Result<std::string> SqliteReader::spec(JobId job) {
   return pool_->run([job](Connection& db) {
     Statement row(db, "SELECT bytes FROM job_spec WHERE job = ?");
-    row.bind_all(job);
+    const auto array = read_array_of(db, job);
+    row.bind_all(array ? array->id : job);
     if (!row.step()) throw Failure{not_found(job, "spec of job")};
     std::string bytes;
     row.read(bytes);
@@ -173,6 +191,7 @@ Result<ArchivedJob> SqliteReader::archived_job(JobId job) {
     ArchiveQuery query;
     query.jobs = {job};
     std::vector<ArchivedJob> found = find_archived_jobs(db, query);
+    if (found.empty()) found = find_dropped_member(db, job);
     if (found.empty()) throw Failure{not_found(job, "job")};
     found.front().attempts = read_attempts(db, "archived_", job);
     found.front().preemptions = read_preemptions(db, "archived_", job);

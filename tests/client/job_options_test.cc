@@ -50,6 +50,7 @@ TEST(JobOptions, ValuesReachTheJob) {
   options.hold = true;
   options.after = {"ok:12,any:13", "fail:14"};
   options.after_ok = {"15,16"};
+  options.array = "2-8:2%3";
   options.preemption_retries = "0";
   options.exit_zero_after_stop = "SUCCEEDED";
   options.no_preempt = true;
@@ -77,6 +78,9 @@ TEST(JobOptions, ValuesReachTheJob) {
   EXPECT_EQ(spec.depends_on(4).job_id(), 16);
   EXPECT_EQ(spec.depends_on(4).condition(), v1::DEPENDENCY_CONDITION_SUCCEEDED);
   EXPECT_EQ(spec.exit_zero_after_stop(), v1::EXIT_ZERO_AFTER_STOP_SUCCEEDED);
+  EXPECT_EQ(spec.array().last(), 8);
+  EXPECT_EQ(spec.array().step(), 2);
+  EXPECT_EQ(spec.array().limit(), 3);
   EXPECT_EQ(spec.env().at("A"), "2");
   EXPECT_EQ(spec.env().at("B"), "");
   EXPECT_EQ(spec.labels().at("k"), "v=w");

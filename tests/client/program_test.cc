@@ -127,8 +127,8 @@ TEST_F(Program, FilesThatAreWrong) {
 }
 
 TEST_F(Program, StrictScripts) {
-  const std::string script = file("s.sh", "#!/bin/sh\n#SBATCH --array=1-3\ntrue\n");
-  expect_refused({"submit", "--strict", script}, 2, "s.sh:2: --array");
+  const std::string script = file("s.sh", "#!/bin/sh\n#SBATCH --licenses=a\ntrue\n");
+  expect_refused({"submit", "--strict", script}, 2, "s.sh:2: --licenses");
 }
 
 TEST_F(Program, ServerThatIsNotThere) {

@@ -100,11 +100,20 @@ TEST(Script, SlurmGpuWithModelIsAUnit) {
 }
 
 TEST(Script, WhatCanNotBeHonouredIsAWarningWithItsLine) {
-  const auto directives = read("#!/bin/sh\n#SBATCH --array=0-9 --gpus 1\n#SBATCH --gres=fpga\n");
+  const auto directives = read("#!/bin/sh\n#SBATCH --licenses=a --gpus 1\n#SBATCH --gres=fpga\n");
   EXPECT_EQ(directives.options.gpus, "1");
   ASSERT_EQ(directives.warnings.size(), 2U);
-  EXPECT_THAT(directives.warnings[0], HasSubstr("job.sh:2: --array"));
+  EXPECT_THAT(directives.warnings[0], HasSubstr("job.sh:2: --licenses"));
   EXPECT_THAT(directives.warnings[1], HasSubstr("job.sh:3: --gres"));
+}
+
+TEST(Script, ArraysAreUnderstoodInBothDialects) {
+  EXPECT_EQ(read("#!/bin/sh\n#GPUQ --array 0-9%2\n").options.array, "0-9%2");
+  EXPECT_EQ(read("#!/bin/sh\n#SBATCH -a 1-7:3\n").options.array, "1-7:3");
+  const auto listed = read("#!/bin/sh\n#SBATCH --array=1,3,5\n");
+  EXPECT_EQ(listed.options.array, std::nullopt);
+  ASSERT_EQ(listed.warnings.size(), 1U);
+  EXPECT_THAT(listed.warnings[0], HasSubstr("job.sh:2: --array is left out: array '1,3,5'"));
 }
 
 TEST(Script, TextGoesWithTheJob) {

@@ -48,11 +48,19 @@ TEST(Selector, Forms) {
   EXPECT_TRUE(parse_selector("name:sweep*")->is_mass());
   EXPECT_EQ(parse_selector("0F8FAD5B-D9CB-469F-A165-70867728950E")->text,
             "0f8fad5b-d9cb-469f-a165-70867728950e");
+  EXPECT_EQ(parse_selector("17.3")->kind, Kind::kMembers);
+  EXPECT_EQ(parse_selector("17.3")->first, 17);
+  EXPECT_EQ(parse_selector("17.3")->first_index, 3);
+  EXPECT_FALSE(parse_selector("17.3")->is_mass());
+  EXPECT_EQ(parse_selector("17.3#2")->attempt, 2);
+  EXPECT_EQ(parse_selector("17.5-9")->last_index, 9);
+  EXPECT_TRUE(parse_selector("17.5-9")->is_mass());
 }
 
 TEST(Selector, Mistakes) {
   for (const char* wrong : {"", "0", "-1", "x", "17#0", "17#", "10-1", "1-", "-", "1-2#3",
-                            "name:", "99999999999999999999", "1.5"}) {
+                            "name:", "99999999999999999999", "17.", "17.x", "17.-1", "17.5-3",
+                            "17.3-5#1", ".3", "17.3.1"}) {
     auto selector = parse_selector(wrong);
     ASSERT_FALSE(selector) << wrong;
     EXPECT_EQ(selector.error().code, ErrorCode::kInvalidArgument);

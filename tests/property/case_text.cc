@@ -35,6 +35,7 @@ std::string text(const sim::SubmitStep& step) {
   }
   if (!on.empty()) line += fmt::format(", depends_on: [{}]", on);
   if (job.held) line += ", hold: true";
+  if (job.array) line += fmt::format(", array: \"{}\"", to_string(*job.array));
   if (step.start_delay.count() > 0) line += fmt::format(", start_delay: {}", ms(step.start_delay));
   if (step.checkpoint) line += fmt::format(", checkpoint: {}", ms(*step.checkpoint));
   std::string units;

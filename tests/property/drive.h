@@ -129,12 +129,22 @@ class DriveOn {
     }
     world_.post({"test", std::move(command)}, [this, step](Result<Reply> reply) {
       if (reply) {
-        names_[step.request.name] = reply->jobs.front();
-        world_.agents().set_behaviour(reply->jobs.front(),
-                                      {step.runtime, step.start_delay, step.checkpoint});
+        know(step, reply->jobs.front());
       }
       if (hooks_.replied) hooks_.replied(reply);
     });
+  }
+
+  void know(const sim::SubmitStep& step, JobId id) {
+    const sim::Behaviour behaviour{step.runtime, step.start_delay, step.checkpoint};
+    names_[step.request.name] = id;
+    world_.agents().set_behaviour(id, behaviour);
+    if (!step.request.array) return;
+    const JobArray array{id, *step.request.array};
+    for (std::int32_t k = 0; k < array.size(); ++k) {
+      names_[sim::member_name(step.request.name, array.index(array.member(k)))] = array.member(k);
+      world_.agents().set_behaviour(array.member(k), behaviour);
+    }
   }
 
   void apply(const sim::UpdateStep& step) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "core/model/turn.h"
 #include "core/sched/explain.h"
 #include "core/sched/planner.h"
+#include "tests/property/all_jobs.h"
 #include "tests/property/recount.h"
 
 namespace gpuq::property {
@@ -236,9 +238,10 @@ std::string check_minimal(const State& state, const Decision& d, const Want& wan
 const Job* holding_head(const State& state, ShareId share, Time now) {
   PlanCache cache;
   const Job* head = nullptr;
-  for (const auto& [id, job] : state.jobs()) {
+  for (const Job* one : all_jobs(state)) {
+    const Job& job = *one;
     if (job.state != JobState::kRunnable || job.share != share) continue;
-    if (state.find_booking(id) != nullptr) continue;
+    if (state.find_booking(job.id) != nullptr) continue;
     if (sched::why_never_cached(state, job, cache).code != ReasonCode::kNone) continue;
     if (head == nullptr || turn_of(state, job, now) < turn_of(state, *head, now)) head = &job;
   }
@@ -380,6 +383,31 @@ std::string check_plan(const State& state, Time now, const EngineConfig& config)
   return {};
 }
 
+// J5: the limit keeps nobody back beside room, and lets no more in than it says.
+std::string check_array_limits(const State& state) {
+  std::map<JobId, std::int32_t> counted;
+  for (const Job* job : all_jobs(state)) {
+    const JobArray* array = state.array_of(job->id);
+    if (array == nullptr) continue;
+    counted[array->id] += is_active(job->state) || job->state == JobState::kRunnable ? 1 : 0;
+  }
+  for (const Job* job : all_jobs(state)) {
+    if (job->state != JobState::kPending || !job->over_array_limit) continue;
+    if (job->held || job->retry_at != kNoTime || !job->depends_on.empty()) continue;
+    const JobArray& array = *state.array_of(job->id);
+    if (counted[array.id] < array.range.limit) {
+      return fmt::format("job {} waits for the limit of its array, which has room (J5)",
+                         job->id.value);
+    }
+  }
+  for (const auto& [id, array] : state.arrays()) {
+    if (array.range.limit > 0 && counted[id] > array.range.limit) {
+      return fmt::format("{} members of array {} count (J5)", counted[id], id.value);
+    }
+  }
+  return {};
+}
+
 std::string check_rest(const State& state, Time now, bool plain) {
   PlanCache cache;
   const Plan plan = make_plan(state, now, cache);
@@ -391,8 +419,11 @@ std::string check_rest(const State& state, Time now, bool plain) {
     return fmt::format("time alone lets something happen before {} ms, when a pass is due",
                        to_ms(later));
   }
+  if (std::string fault = check_array_limits(state); !fault.empty()) return fault;
   const Recount count(state);
-  for (const auto& [id, job] : state.jobs()) {
+  for (const Job* one : all_jobs(state)) {
+    const Job& job = *one;
+    const JobId id = job.id;
     if (is_terminal(job.state) || is_active(job.state)) continue;
     const Reason reason = state.reason_of(id);
     if (reason.code == ReasonCode::kNone) {
@@ -438,10 +469,13 @@ std::string check_freed(const State& state, const Job& before) {
   if (is_terminal(job.state)) {
     const bool blamed = job.status_reason.starts_with("DEPENDENCY:");
     if (blamed == std::ranges::any_of(before.depends_on, broken)) return {};
+    if (!blamed && state.find_array(job.id) != nullptr) return {};  // All members ended.
     if (!blamed && job.terminating) return {};
     return fmt::format("job {} ended for a dependency that can come true, or without one (J3)",
                        job.id.value);
   }
+  const JobArray* array = state.find_array(job.id);
+  if (array != nullptr && array->dropped()) return {};
   for (const Dependency& on : before.depends_on) {
     if (std::ranges::find(job.depends_on, on) != job.depends_on.end()) continue;
     if (has_ended_as_asked(state, on)) continue;

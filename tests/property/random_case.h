@@ -18,6 +18,7 @@ namespace gpuq::property {
 struct Shape {
   bool plain = false;  ///< One model, jobs of one GPU, nothing else binds, nodes stay.
   int max_steps = 40;
+  bool arrays = true;  ///< False: what else a seed means does not change.
 };
 
 /// A generator of which only the seed decides: no distribution of the standard library, whose
@@ -40,7 +41,8 @@ class Dice {
 
 class CaseMaker {
  public:
-  CaseMaker(std::uint64_t seed, const Shape& shape) : dice_(seed), shape_(shape) {}
+  CaseMaker(std::uint64_t seed, const Shape& shape)
+      : dice_(seed), array_dice_(~seed), shape_(shape) {}
 
   sim::Scenario make() {
     scenario_.title = "A random case";
@@ -181,7 +183,20 @@ class CaseMaker {
     }
   }
 
-  std::string some_job() { return fmt::format("j{}", dice_.roll(submitted_)); }
+  std::string some_job() {
+    if (!members_.empty() && array_dice_.one_in(3)) return array_dice_.pick(members_);
+    return fmt::format("j{}", dice_.roll(submitted_));
+  }
+
+  void make_array(JobRequest& job) {
+    const std::int32_t first = array_dice_.roll(3);
+    ArrayRange range{first, first + array_dice_.roll(8), array_dice_.between(1, 2), 0};
+    if (!array_dice_.one_in(3)) range.limit = array_dice_.between(1, 4);
+    job.array = range;
+    for (std::int32_t n = 0; n < range.size(); ++n) {
+      members_.push_back(sim::member_name(job.name, first + n * range.step));
+    }
+  }
 
   sim::SubmitStep make_submit() {
     sim::SubmitStep step;
@@ -192,11 +207,14 @@ class CaseMaker {
     job.priority = dice_.roll(5);
     job.held = dice_.one_in(12);
     while (submitted_ > 1 && dice_.one_in(5)) {
-      step.depends_on.emplace_back(fmt::format("j{}", dice_.roll(submitted_ - 1)),
-                                   dice_.pick<DependencyCondition>({DependencyCondition::kSucceeded,
-                                                                    DependencyCondition::kEnded,
-                                                                    DependencyCondition::kFailed}));
+      const bool on_member = !members_.empty() && array_dice_.one_in(3);
+      step.depends_on.emplace_back(
+          on_member ? array_dice_.pick(members_) : fmt::format("j{}", dice_.roll(submitted_ - 1)),
+          dice_.pick<DependencyCondition>({DependencyCondition::kSucceeded,
+                                           DependencyCondition::kEnded,
+                                           DependencyCondition::kFailed}));
     }
+    if (shape_.arrays && array_dice_.one_in(6)) make_array(job);
     step.runtime = Seconds(dice_.pick<int>({5, 20, 60, 120, 300}));
     if (dice_.one_in(3)) job.grace = Seconds(dice_.pick<int>({0, 3, 15}));
     if (shape_.plain) {
@@ -279,10 +297,12 @@ class CaseMaker {
   }
 
   Dice dice_;
+  Dice array_dice_;
   Shape shape_;
   sim::Scenario scenario_;
   std::vector<std::string> units_;
   std::vector<std::string> shares_;
+  std::vector<std::string> members_;  ///< Of arrays, by the names that scenarios give them.
   bool two_models_ = false;
   bool timeouts_ = false;  ///< Every job has one (O5).
   int pair_ = 1;

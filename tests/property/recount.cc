@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "tests/property/all_jobs.h"
+
 namespace gpuq::property {
 
 namespace {
@@ -355,7 +357,9 @@ std::string Recount::job_faults() const {
   for (const Share& share : state_.policy().shares) {
     const WaitingShare& waiting = state_.waiting(share.id);
     for (const auto& [cls, group] : waiting.groups) {
-      for (const WaitKey& key : group.jobs) ++indexed[key.id];
+      for (const WaitKey& key : group.jobs) {
+        for (std::int32_t n = 0; n < group.span(key); ++n) ++indexed[JobId(key.id.value + n)];
+      }
     }
     for (const WaitKey& key : waiting.booked) ++indexed[key.id];
   }
@@ -370,7 +374,9 @@ std::string Recount::job_faults() const {
                          held.uses.size(), want);
     }
   }
-  for (const auto& [id, job] : state_.jobs()) {
+  for (const Job* one : all_jobs(state_)) {
+    const Job& job = *one;
+    const JobId id = job.id;
     const bool waits = job.state == JobState::kRunnable;
     const int found = indexed.contains(id) ? indexed.at(id) : 0;
     if (found != (waits ? 1 : 0)) {

@@ -39,6 +39,11 @@ inline std::vector<sim::SubmitStep> simpler(const sim::SubmitStep& step) {
   };
   const JobRequest& job = step.request;
   if (job.units.size() > 1) add([](auto& s) { s.request.units.resize(1); });
+  if (job.array) {
+    add([](auto& s) { s.request.array.reset(); });
+    if (job.array->limit > 0) add([](auto& s) { s.request.array->limit = 0; });
+    if (job.array->size() > 1) add([](auto& s) { s.request.array->last -= s.request.array->step; });
+  }
   if (job.instances > 1) add([](auto& s) { --s.request.instances; });
   if (job.units.front().second != Amount::units(1)) {
     add([](auto& s) { s.request.units.front().second = Amount::units(1); });

@@ -79,8 +79,10 @@ TEST(ConvertSubmit, EverythingIsTakenOver) {
   EXPECT_EQ(request->max_attempts, 3);
   EXPECT_EQ(request->backoff, Duration(30'000));
   EXPECT_TRUE(request->held);
-  const std::vector<Dependency> depends_on{{JobId(12), DependencyCondition::kEnded}};
-  EXPECT_EQ(request->depends_on, depends_on);
+  ASSERT_EQ(request->depends_on.size(), 1U);
+  EXPECT_EQ(request->depends_on[0].job, JobId(12));
+  EXPECT_EQ(request->depends_on[0].condition, DependencyCondition::kEnded);
+  EXPECT_FALSE(request->depends_on[0].index);
   ASSERT_EQ(request->exit_rules.size(), 1U);
   EXPECT_EQ(request->exit_rules[0].action, RetryAction::kExit);
   EXPECT_FALSE(request->preemptible);

@@ -187,6 +187,94 @@ TEST_F(RpcTest, EndedJobsAreListedFromTheArchiveAsWell) {
   EXPECT_EQ(again.results(0).error().code(), StatusCode::NOT_FOUND);
 }
 
+TEST_F(RpcTest, AnArrayIsOneJobInListsAndItsMembersAreJobs) {
+  v1::SubmitRequest sweep = request("sweep");
+  sweep.mutable_spec()->mutable_array()->set_last(2'499);
+  v1::SubmitResponse submitted;
+  ASSERT_TRUE(submit(sweep, &submitted).ok());
+  const std::int64_t id = submitted.job_id();
+  EXPECT_EQ(submit_id("next"), id + 2'501);
+
+  v1::ListJobsResponse listed;
+  ASSERT_TRUE(list({}, &listed).ok());
+  ASSERT_EQ(listed.jobs_size(), 2);
+  EXPECT_EQ(listed.jobs(1).array().size(), 2'500);
+  EXPECT_EQ(listed.jobs(1).array().members().runnable(), 2'500);
+  EXPECT_EQ(listed.jobs(1).state(), v1::JOB_STATE_RUNNABLE);
+
+  // Member 5 by itself: it is cancelled, the others are not.
+  v1::CancelJobsResponse cancelled;
+  ASSERT_TRUE(cancel(id + 6, &cancelled).ok());
+  EXPECT_EQ(cancelled.results(0).state(), v1::JOB_STATE_FAILED);
+  v1::Job member;
+  ASSERT_TRUE(get(id + 6, &member).ok());
+  EXPECT_EQ(member.member_of().array_job_id(), id);
+  EXPECT_EQ(member.member_of().index(), 5);
+  EXPECT_EQ(member.spec().command(0), "/bin/true");
+  v1::Job array;
+  ASSERT_TRUE(get(id, &array).ok());
+  EXPECT_EQ(array.array().members().failed(), 1);
+  EXPECT_EQ(array.array().members().runnable(), 2'499);
+
+  v1::ListJobsRequest failed;
+  failed.add_states(v1::JOB_STATE_FAILED);
+  ASSERT_TRUE(list(failed, &listed).ok());
+  EXPECT_EQ(listed.jobs_size(), 0);  // The array goes on.
+
+  v1::ListJobsRequest members;
+  members.set_array_job_id(id);
+  members.set_page_size(1'000);
+  for (const auto order : {v1::LIST_ORDER_NEWEST_FIRST, v1::LIST_ORDER_OLDEST_FIRST}) {
+    members.set_order(order);
+    members.clear_page_token();
+    std::vector<std::int64_t> indexes;
+    do {
+      ASSERT_TRUE(list(members, &listed).ok());
+      for (const auto& job : listed.jobs()) indexes.push_back(job.member_of().index());
+      members.set_page_token(listed.next_page_token());
+    } while (!listed.next_page_token().empty());
+    if (order == v1::LIST_ORDER_NEWEST_FIRST) std::ranges::reverse(indexes);
+    ASSERT_EQ(indexes.size(), 2'500U);
+    for (std::size_t k = 0; k < indexes.size(); ++k) ASSERT_EQ(indexes[k], k);
+  }
+  members.clear_page_token();
+  members.set_array_job_id(id + 6);
+  EXPECT_EQ(list(members, &listed).error_code(), StatusCode::INVALID_ARGUMENT);
+  members.set_array_job_id(id + 9'999);
+  EXPECT_EQ(list(members, &listed).error_code(), StatusCode::NOT_FOUND);
+}
+
+TEST_F(RpcTest, AnArrayThatTheArchiveHasKeepsItsSums) {
+  stop();
+  keep_ended_jobs_ = 1;
+  start();
+  v1::SubmitRequest sweep = request("sweep");
+  sweep.mutable_spec()->mutable_array()->set_last(9);
+  v1::SubmitResponse submitted;
+  ASSERT_TRUE(submit(sweep, &submitted).ok());
+  v1::CancelJobsResponse cancelled;
+  ASSERT_TRUE(cancel(3, &cancelled).ok());  // Members 0 and 1 get records.
+  ASSERT_TRUE(cancel(1, &cancelled).ok());
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(cancel(submit_id(), &cancelled).ok());
+  v1::Job array;
+  ASSERT_TRUE(get(1, &array).ok());
+  EXPECT_EQ(array.state(), v1::JOB_STATE_FAILED);
+  EXPECT_EQ(array.array().members().failed(), 10);
+  EXPECT_EQ(array.final_exit_code(), 1);
+  for (const std::int64_t id : {3, 11}) {  // With a record, and without one.
+    v1::Job member;
+    ASSERT_TRUE(get(id, &member).ok()) << id;
+    EXPECT_EQ(member.state(), v1::JOB_STATE_FAILED);
+    EXPECT_EQ(member.member_of().index(), id - 2);
+    EXPECT_EQ(member.spec().command(0), "/bin/true");
+  }
+  v1::ListJobsResponse listed;
+  v1::ListJobsRequest members;
+  members.set_array_job_id(1);
+  ASSERT_TRUE(list(members, &listed).ok());
+  EXPECT_EQ(listed.jobs_size(), 2);
+}
+
 // Reads until `count` events of jobs have come; returns job ids and the last token.
 std::vector<std::int64_t> read_jobs(grpc::ClientReader<v1::WatchResponse>& reader, int count,
                                     std::string& token) {

@@ -31,7 +31,7 @@ inline std::string difference(const StoredState& a, const StoredState& b) {
   }
   for (const std::string& found :
        {difference("nodes", a.nodes, b.nodes), difference("jobs", a.jobs, b.jobs),
-        difference("attempts", a.attempts, b.attempts),
+        difference("arrays", a.arrays, b.arrays), difference("attempts", a.attempts, b.attempts),
         difference("bookings", a.bookings, b.bookings),
         difference("preemptions", a.preemptions, b.preemptions),
         difference("tokens", a.tokens, b.tokens), difference("usage", a.usage, b.usage)}) {

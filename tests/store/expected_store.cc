@@ -58,6 +58,7 @@ void ExpectedStore::apply(const CommitBatch& batch) {
   for (const JobClass& record : rows.classes) classes[record.id] = record;
   for (const JobClass& record : rows.classes) all_classes[record.id] = record;
   for (const Job& record : rows.jobs) jobs[record.id] = record;
+  for (const JobArray& record : rows.arrays) arrays[record.id] = record;
   for (const PutSpec& record : rows.specs) specs[record.id] = record.bytes.get();
   for (const Attempt& record : rows.attempts) attempts[record.id] = record;
   for (const Booking& record : rows.bookings) bookings[record.job] = record;
@@ -83,6 +84,9 @@ StoredState ExpectedStore::state() const {
   result.nodes = values(nodes);
   result.classes = values(classes);
   result.jobs = values(jobs);
+  for (const auto& [id, array] : arrays) {
+    if (jobs.contains(id)) result.arrays.push_back(array);
+  }
   result.attempts = values(attempts);
   result.bookings = values(bookings);
   result.preemptions = values(preemptions);
@@ -97,7 +101,8 @@ std::string difference(const StoredState& a, const StoredState& b) {
   if (a.policy != b.policy) return "policy differs";
   for (const std::string& found :
        {compare("node", a.nodes, b.nodes), compare("class", a.classes, b.classes),
-        compare("job", a.jobs, b.jobs), compare("attempt", a.attempts, b.attempts),
+        compare("job", a.jobs, b.jobs), compare("array", a.arrays, b.arrays),
+        compare("attempt", a.attempts, b.attempts),
         compare("booking", a.bookings, b.bookings),
         compare("preemption", a.preemptions, b.preemptions), compare("token", a.tokens, b.tokens),
         compare("usage", a.usage, b.usage)}) {

@@ -206,6 +206,21 @@ Job BatchGenerator::job(JobId id, ClassId cls, const PolicyTables& policy) {
           {JobId(number(1, 1 << 30)), static_cast<DependencyCondition>(number(1, 3))});
     }
   }
+  result.over_array_limit = !is_terminal(result.state) && chance(20);
+  return result;
+}
+
+JobArray BatchGenerator::array(JobId id) {
+  const auto up_to = [this](std::int64_t high) {
+    return static_cast<std::int32_t>(number(0, high));
+  };
+  JobArray result{id, {up_to(9), 0, 1 + up_to(3), up_to(5)}};
+  result.range.last = result.range.first + up_to(9);
+  result.made = up_to(result.size());
+  if (chance(30)) result.dropped_at = time();
+  result.archived_succeeded = up_to(3);
+  result.archived_failed = up_to(3);
+  result.archived_exit_code = up_to(256) - 1;
   return result;
 }
 
@@ -294,6 +309,10 @@ void BatchGenerator::add_jobs(const ExpectedStore& now, CommitBatch& batch,
   for (auto left = number(1, 5); left > 0; --left) {
     const JobId id(next_.next_job++);
     rows.jobs.push_back(job(id, rows.classes.back().id, tables));
+    if (chance(30)) {
+      rows.arrays.push_back(array(id));
+      next_.next_job += rows.arrays.back().size();
+    }
     rows.specs.push_back({id, SharedBytes(text() + std::string("\0\xff", 2))});
     for (std::int32_t n = 1; n <= number(0, 3); ++n) {
       rows.attempts.push_back(attempt(AttemptId(next_.next_attempt++), id, n, nodes));
@@ -320,6 +339,11 @@ void BatchGenerator::change_jobs(const ExpectedStore& now, CommitBatch& batch,
     Job changed = job(id, old.cls, now.policy.queues.empty() ? *rows.policy : now.policy);
     changed.queue = old.queue;
     rows.jobs.push_back(changed);
+    if (const auto known = now.arrays.find(id); known != now.arrays.end()) {
+      JobArray renewed = array(id);
+      renewed.range = known->second.range;
+      rows.arrays.push_back(renewed);
+    }
     const bool booked = now.bookings.contains(id);
     if (booked && chance(40)) {
       rows.drop_bookings.push_back(id);

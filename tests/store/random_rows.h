@@ -30,6 +30,7 @@ class ExpectedStore {
   std::map<ClassId, JobClass> all_classes;
   std::map<ClassId, JobClass> classes;
   std::map<JobId, Job> jobs;
+  std::map<JobId, JobArray> arrays;
   std::map<AttemptId, Attempt> attempts;
   std::map<JobId, Booking> bookings;
   std::map<PreemptionId, Preemption> preemptions;
@@ -70,6 +71,7 @@ class BatchGenerator {
   Node node(NodeId id);
   JobClass job_class(ClassId id, const PolicyTables& policy);
   InstanceUse use(const std::vector<NodeId>& nodes);
+  JobArray array(JobId id);
   Job job(JobId id, ClassId cls, const PolicyTables& policy);
   Attempt attempt(AttemptId id, JobId job, std::int32_t number, const std::vector<NodeId>& nodes);
   Booking booking(JobId job, const std::vector<NodeId>& nodes);

@@ -116,7 +116,10 @@ TEST(JobFile, EachMistakeIsNamed) {
       {"preemption: {grace: 2d}", "at most 1d"},
       {"depends_on: [{condition: FAILED}]", "needs the key 'job'"},
       {"depends_on: 12", "expected a list"},
-      {"comand: [a]", "f:1:1: unknown key 'comand'; known here: command, depends_on"},
+      {"array: 9-3", "f:1:8: array: array 9-3: the last index is below the first: write 3-9"},
+      {"array: 1,3", "write FIRST-LAST"},
+      {"array: [1]", "array: expected a text, found a list"},
+      {"comand: [a]", "f:1:1: unknown key 'comand'; known here: array, command"},
       {"queue: a\nqueue: b", "f:2:1: queue: duplicate key"},
   };
   for (const auto& [text, expected] : cases) {
