@@ -35,6 +35,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kSinglesInFlight = 64;
 constexpr int kBatchesInFlight = 16;
 constexpr int kBatchJobs = 100;
+constexpr int kArrayMembers = 10'000;
 constexpr int kRounds = 3;
 constexpr auto kRoundTime = std::chrono::milliseconds(1'500);
 
@@ -223,6 +224,12 @@ Singles singles_of(const std::string& target) {
   return {target, &v1::JobService::Stub::async::Submit, typical_job()};
 }
 
+Singles arrays_of(const std::string& target) {
+  v1::SubmitRequest array = typical_job();
+  array.mutable_spec()->mutable_array()->set_last(kArrayMembers - 1);
+  return {target, &v1::JobService::Stub::async::Submit, std::move(array)};
+}
+
 Batches batches_of(const std::string& target) {
   v1::SubmitBatchRequest batch;
   for (int i = 0; i < kBatchJobs; ++i) *batch.add_jobs() = typical_job();
@@ -265,15 +272,17 @@ class Run {
   int measure(int argc, char** argv) {
     Singles durable = singles_of(wait_for_port(dir_ + "/port"));
     Singles bare = singles_of(wait_for_port(dir_ + "/echo"));
+    Singles durable_arrays = arrays_of(wait_for_port(dir_ + "/port"));
     Batches durable_batches = batches_of(wait_for_port(dir_ + "/port"));
     Batches bare_batches = batches_of(wait_for_port(dir_ + "/echo"));
-    std::vector<double> flushes, bounds, one, one_p99, hundred, bare_one, bare_hundred;
+    std::vector<double> flushes, bounds, one, one_p99, array_p99, hundred, bare_one, bare_hundred;
     for (int round = 0; round < kRounds; ++round) {
       flushes.push_back(raw_flushes_per_second(dir_));
       bare_one.push_back(bare.run(kSinglesInFlight).per_second);
       const Load load = durable.run(kSinglesInFlight);
       one.push_back(load.per_second);
       one_p99.push_back(load.p99_us);
+      array_p99.push_back(durable_arrays.run(1).p99_us);
       bare_hundred.push_back(bare_batches.run(kBatchesInFlight).per_second * kBatchJobs);
       hundred.push_back(durable_batches.run(kBatchesInFlight).per_second * kBatchJobs);
     }
@@ -282,6 +291,7 @@ class Run {
     table.row("raw flushes a second", median(flushes), "/s");
     table.row("same call without a store, 64 in flight", median(bare_one), "/s");
     table.row("durable submissions, 64 in flight, p99", median(one_p99), "us");
+    table.row("durable array of 10,000, one at a time, p99", median(array_p99), "us");
     const bool by_disk = disk_bound < median(bare_one);
     table.row("durable submissions, 64 in flight", median(one),
               by_disk ? "64 x raw flushes" : "same call without a store",
