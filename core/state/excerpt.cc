@@ -16,18 +16,24 @@ using Jobs = std::set<WaitKey>;
 
 /// A group's jobs that were not taken yet; the one with the earliest first job goes first.
 struct Rest {
-  Jobs::const_iterator next, end;
+  const WaitGroup* group = nullptr;
+  Jobs::const_iterator next;
+  std::int32_t offset = 0;  ///< Members of an array that were taken of `next`.
   bool operator<(const Rest& other) const { return *other.next < *next; }
 };
 
 void add_first(const WaitingShare& share, std::size_t count, std::set<JobId>& chosen) {
   std::priority_queue<Rest> rests;
-  for (const auto& [cls, group] : share.groups) rests.push({group.jobs.begin(), group.jobs.end()});
+  for (const auto& [cls, group] : share.groups) rests.push({&group, group.jobs.begin()});
   for (; count > 0 && !rests.empty(); --count) {
     Rest rest = rests.top();
     rests.pop();
-    chosen.insert(rest.next->id);
-    if (++rest.next != rest.end) rests.push(rest);
+    chosen.insert(JobId(rest.next->id.value + rest.offset));
+    if (++rest.offset == rest.group->span(*rest.next)) {
+      ++rest.next;
+      rest.offset = 0;
+    }
+    if (rest.next != rest.group->jobs.end()) rests.push(rest);
   }
 }
 
@@ -46,11 +52,14 @@ class Chooser {
     std::set<JobId> pending;
     for (const JobId id : also) {
       const Job* job = state_.find_job(id);
-      if (job == nullptr) continue;
+      if (job == nullptr || state_.find_array(id) != nullptr) continue;
       if (job->state == JobState::kRunnable) chosen_.insert(id);
       if (job->state == JobState::kPending) pending.insert(id);
     }
     for (const Share& share : state_.policy().shares) choose_runnable(share.id);
+    for (const auto& [id, array] : state_.arrays()) {
+      left_out_ += array.unmade() - state_.on_offer(array);
+    }
     choose_pending(std::move(pending));
   }
 
@@ -78,7 +87,9 @@ class Chooser {
       const Job& job = state_.job(id);
       const bool whole = std::ranges::all_of(
           job.depends_on, [this](const Dependency& on) { return chosen_.contains(on.job); });
-      if (whole && taken[job.share]++ < per_share_) {
+      // Members are taken along as jobs of their own: an array's limit is not known there.
+      const bool alone = !job.over_array_limit && state_.find_array(id) == nullptr;
+      if (alone && whole && taken[job.share]++ < per_share_) {
         chosen_.insert(id);
       } else {
         ++left_out_;
@@ -110,8 +121,8 @@ StateExcerpt State::excerpt(std::size_t most, const std::vector<JobId>& also) co
   std::set<ClassId> classes;
   records.jobs.reserve(chooser.chosen().size());
   for (const JobId id : chooser.chosen()) {
-    const Job& job = records.jobs.emplace_back(jobs_.at(id));
-    classes.insert(job.cls);
+    const Job& taken = records.jobs.emplace_back(job(id));
+    classes.insert(taken.cls);
     // Ended ones too: a retry avoids the nodes at fault (N4).
     for (const Attempt* attempt : attempts_of(id)) records.attempts.push_back(*attempt);
   }

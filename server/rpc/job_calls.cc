@@ -185,6 +185,15 @@ void answer_with_forecast(ServiceContext& context, const State& state, const Job
     fill_held(state, job, out);
     return call->finish();
   }
+  if (const JobArray* array = state.find_array(job.id)) {
+    out.set_message(fmt::format("an array has no start of its own: ask for a member, such as {}.{}",
+                                job.id.value, array->range.first));
+    return call->finish();
+  }
+  if (job.over_array_limit) {
+    out.set_message("the limit of its array keeps it back, and forecasts look at no limits");
+    return call->finish();
+  }
   context.forecasts.ask(
       state, job.id, [&context, call, &out, id = job.id](Result<Forecasts::SharedForecast> made) {
         if (made) {

@@ -197,6 +197,11 @@ void try_submit(ServiceContext& context, TrySubmitCall* call) {
   auto command = to_command(call->request, call->caller.user);
   if (!command) return call->finish(command.error());
   command->client_token.clear();
+  // Of an array its first member is tried.
+  if (auto& array = command->jobs.front().array) {
+    if (auto checked = check_array(*array); !checked) return call->finish(checked.error());
+    array.reset();
+  }
   auto trial = std::make_shared<Trial>(Trial{std::move(*command), {}});
   context.engine.query([&context, call, trial](const State& state) {
     // The copy does not hold what has ended.
@@ -208,9 +213,20 @@ void try_submit(ServiceContext& context, TrySubmitCall* call) {
       call->response.mutable_forecast()->set_message(dependencies->never);
       return call->finish();
     }
-    job.depends_on = std::move(dependencies->open);
+    job.depends_on.clear();
     std::vector<JobId> also;
-    for (const Dependency& on : job.depends_on) also.push_back(on.job);
+    for (const Dependency& on : dependencies->open) {
+      // The copy knows members of arrays as jobs of their own, and no arrays.
+      if (state.find_array(on.job) != nullptr || state.job(on.job).over_array_limit) {
+        call->response.mutable_forecast()->set_outcome(v1::FORECAST_OUTCOME_UNKNOWN);
+        call->response.mutable_forecast()->set_message(fmt::format(
+            "it is not foretold when job {} ends, which is an array or waits for its limit",
+            on.job.value));
+        return call->finish();
+      }
+      job.depends_on.push_back({on.job, on.condition});
+      also.push_back(on.job);
+    }
     context.forecasts.run_alone(
         state, std::move(also),
         [call, trial](sim::ForecastRun& run, const sim::ForecastLimits& limits) {
