@@ -15,10 +15,7 @@ namespace {
 std::string check_devices(const State& state) {
   std::map<std::pair<NodeId, std::int32_t>, std::int32_t> used;
   const auto count = [&](const InstanceUse& use, bool booking) -> std::string {
-    const Node* node = nullptr;
-    for (const Node& n : state.nodes()) {
-      if (n.id == use.node) node = &n;
-    }
+    const Node* node = state.find_node(use.node);
     if (node == nullptr) return fmt::format("an allocation on unknown node {}", use.node.value);
     for (const DeviceUse& device : use.devices) {
       if (device.device < 0 || device.device >= static_cast<std::int32_t>(node->devices.size())) {
