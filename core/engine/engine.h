@@ -56,8 +56,8 @@ class Engine {
   /// contradicts itself.
   Result<void> start();
 
-  /// F1: goes on from `state` as it is, in place of start(): nothing is loaded or stored, no node is
-  /// taken as silent. For runs forward in virtual time, over a store that keeps nothing.
+  /// F1: goes on from `state` as it is, in place of start(): nothing is loaded or stored, no node
+  /// is taken as silent. For runs forward in virtual time, over a store that keeps nothing.
   void resume(State state);
 
   /// Queues `command`; `reply` is called on the engine's thread after its commit (or refusal).

@@ -120,9 +120,9 @@ void Pass::wait_again(JobId job) {
       }
     }
     GroupCursor entry;
-      entry.key.cls = record.cls;
-      entry.current = wait_key(record);
-      entry.usage = usage_of(*cursor.share, record);
+    entry.key.cls = record.cls;
+    entry.current = wait_key(record);
+    entry.usage = usage_of(*cursor.share, record);
     entry.never = why_never_cached(view_, record, cache_).code != ReasonCode::kNone;
     cursor.groups.push_back(entry);
   }

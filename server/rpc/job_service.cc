@@ -8,11 +8,11 @@ namespace gpuq::rpc {
 namespace {
 
 using Service = v1::JobService;
-using Base = Service::WithRawCallbackMethod_Submit<Service::WithRawCallbackMethod_SubmitBatch<
-    Service::WithRawCallbackMethod_Get<Service::WithRawCallbackMethod_List<
-        Service::WithCallbackMethod_Watch<Service::WithRawCallbackMethod_Update<
-            Service::WithRawCallbackMethod_Cancel<Service::WithRawCallbackMethod_Explain<
-                Service::WithRawCallbackMethod_TrySubmit<
+using Base = Service::WithRawCallbackMethod_Submit<
+    Service::WithRawCallbackMethod_SubmitBatch<Service::WithRawCallbackMethod_Get<
+        Service::WithRawCallbackMethod_List<Service::WithCallbackMethod_Watch<
+            Service::WithRawCallbackMethod_Update<Service::WithRawCallbackMethod_Cancel<
+                Service::WithRawCallbackMethod_Explain<Service::WithRawCallbackMethod_TrySubmit<
                     Service::WithCallbackMethod_ReadLogs<Service::Service>>>>>>>>>>;
 
 class JobServiceImpl final : public Base {

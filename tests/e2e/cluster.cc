@@ -302,7 +302,9 @@ testing::AssertionResult Cluster::waits_for(std::int64_t id, const std::string& 
   v1::Job last;
   const bool came = eventually([&] {
     last = job(id);
-    return last.state() == v1::JOB_STATE_RUNNABLE && last.reason().code() == reason;
+    const bool waits =
+        last.state() == v1::JOB_STATE_RUNNABLE || last.state() == v1::JOB_STATE_PENDING;
+    return waits && last.reason().code() == reason;
   });
   if (came) return testing::AssertionSuccess();
   return testing::AssertionFailure() << "job " << id << " does not wait for " << reason << " but\n"

@@ -102,8 +102,7 @@ std::string difference(const StoredState& a, const StoredState& b) {
   for (const std::string& found :
        {compare("node", a.nodes, b.nodes), compare("class", a.classes, b.classes),
         compare("job", a.jobs, b.jobs), compare("array", a.arrays, b.arrays),
-        compare("attempt", a.attempts, b.attempts),
-        compare("booking", a.bookings, b.bookings),
+        compare("attempt", a.attempts, b.attempts), compare("booking", a.bookings, b.bookings),
         compare("preemption", a.preemptions, b.preemptions), compare("token", a.tokens, b.tokens),
         compare("usage", a.usage, b.usage)}) {
     if (!found.empty()) return found;
