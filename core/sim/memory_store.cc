@@ -93,6 +93,9 @@ void MemoryStore::apply(RowChanges rows) {
   for (const std::string& key : rows.drop_tokens) tokens_.erase(key);
   for (const UsageKey& key : rows.drop_usage) usage_.erase(key);
   for (const JobId id : rows.archive_jobs) {
+    const auto job = jobs_.find(id);
+    GPUQ_CHECK_MSG(job != jobs_.end() && is_terminal(job->second.state),
+                   "a job goes to the archive whose end was never stored");
     ++archived_;
     jobs_.erase(id);
     specs_.erase(id);

@@ -43,6 +43,7 @@ void State::put(const DropClass& change) {
   const auto it = classes_.find(change.id);
   GPUQ_CHECK(it != classes_.end() && class_refs_[change.id] == 0);
   class_index_.erase(it->second);
+  if (touched_.classes.contains(change.id)) touched_.gone_classes.push_back(it->second);
   classes_.erase(it);
   class_refs_.erase(change.id);
   touched_.classes.insert(change.id);
@@ -195,14 +196,20 @@ void State::put(const ArchiveJob& change) {
   GPUQ_CHECK(it != jobs_.end() && is_terminal(it->second.state));
   unindex_job(it->second);
   drop_array(change.id);
-  for (const AttemptId id : job_attempts_[change.id]) attempts_.erase(id);
+  for (const AttemptId id : job_attempts_[change.id]) {
+    if (touched_.attempts.contains(id)) touched_.gone_attempts.push_back(attempts_.at(id));
+    attempts_.erase(id);
+  }
   for (const PreemptionId id : job_preemptions_[change.id]) {
-    unindex_preemption(preemptions_.at(id));
+    const Preemption& record = preemptions_.at(id);
+    unindex_preemption(record);
+    if (touched_.preemptions.contains(id)) touched_.gone_preemptions.push_back(record);
     preemptions_.erase(id);
   }
   job_attempts_.erase(change.id);
   job_preemptions_.erase(change.id);
   --class_refs_[it->second.cls];
+  if (touched_.jobs.contains(change.id)) touched_.gone_jobs.push_back(it->second);
   jobs_.erase(it);
   touched_.archived.push_back(change.id);
 }

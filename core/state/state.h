@@ -26,7 +26,12 @@ struct Touched {
   std::set<ClassId> classes;
   std::set<JobId> jobs;
   std::set<JobId> arrays;
-  std::vector<JobArray> gone_arrays;  ///< Archived: as they left.
+  // As they left, of what was touched and is gone again: the archive takes it from the store.
+  std::vector<JobClass> gone_classes;
+  std::vector<Job> gone_jobs;
+  std::vector<JobArray> gone_arrays;
+  std::vector<Attempt> gone_attempts;
+  std::vector<Preemption> gone_preemptions;
   std::set<AttemptId> attempts;
   std::set<JobId> bookings;
   std::set<PreemptionId> preemptions;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "core/state/state.h"
@@ -111,6 +112,11 @@ void split(const Keys& keys, const Map& map, Puts& puts, Drops&& drop) {
   }
 }
 
+template <typename Record>
+void append(std::vector<Record>& to, std::vector<Record>& from) {
+  std::ranges::move(from, std::back_inserter(to));
+}
+
 }  // namespace
 
 RowChanges State::take_changes() {
@@ -121,7 +127,6 @@ RowChanges State::take_changes() {
         [&](ClassId id) { rows.drop_classes.push_back(id); });
   split(touched.jobs, jobs_, rows.jobs, no_drop);
   split(touched.arrays, arrays_, rows.arrays, no_drop);
-  for (JobArray& array : touched.gone_arrays) rows.arrays.push_back(array);
   split(touched.attempts, attempts_, rows.attempts, no_drop);
   split(touched.bookings, bookings_, rows.bookings,
         [&](JobId id) { rows.drop_bookings.push_back(id); });
@@ -139,6 +144,11 @@ RowChanges State::take_changes() {
       rows.nodes.push_back(*it);
     }
   }
+  append(rows.classes, touched.gone_classes);
+  append(rows.jobs, touched.gone_jobs);
+  append(rows.arrays, touched.gone_arrays);
+  append(rows.attempts, touched.gone_attempts);
+  append(rows.preemptions, touched.gone_preemptions);
   rows.specs = std::move(touched.specs);
   rows.archive_jobs = std::move(touched.archived);
   if (touched.policy) rows.policy = policy_;

@@ -291,6 +291,20 @@ TEST(Archive, KeepsTheLatestEndedJobs) {
   EXPECT_EQ(s.bench.submit(Bench::request("A")), JobId(31));
 }
 
+TEST(Archive, TakesAJobThatCameAndEndedInOneBatch) {
+  EngineConfig config;
+  config.keep_ended_jobs = 0;
+  OneShare s(config);
+  const JobId job(s.bench.state().counters().next_job);
+  s.bench.post(Bench::submission(Bench::request("A")), s.answers.next());
+  s.bench.post(CancelCommand{job, ""}, s.answers.next());
+  s.bench.run();
+  EXPECT_TRUE(s.answers.at(0).has_value());
+  EXPECT_TRUE(s.answers.at(1).has_value());
+  EXPECT_EQ(s.bench.store.archived(), 1u);
+  EXPECT_EQ(s.difference(), "");
+}
+
 TEST(Draining, AnswersWhatIsQueuedAndRefusesTheRest) {
   OneShare s;
   bool drained = false;
