@@ -111,7 +111,7 @@ std::string equal_demand(std::uint64_t seed) {
   return fmt::format("ann, bob and eve held {}, {} and {} GPU-hours", held[0], held[1], held[2]);
 }
 
-TEST(FairUsers, WithEqualDemandHoldTheSame) { for_seeds(20, equal_demand); }
+TEST(FairUsers, WithEqualDemandHoldTheSame) { for_seeds(10, equal_demand); }
 
 }  // namespace
 }  // namespace gpuq::property
